@@ -2,12 +2,12 @@
 
 use std::env;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use tollway::config::{CONFIG_FILE, SharedBy};
 use tollway::core::{Store, WhenStoreFails};
-use tollway::{Clock, Config, Limiter, LimiterBuilder, Policy, StoreUrl, Timestamp};
-use tollway_memory::WallClock;
+use tollway::{Clock, Config, Limiter, LimiterBuilder, Policy, Span, StoreUrl, Timestamp};
+use tollway_memory::{BEHIND_MIN, WallClock};
 use tollway_socket::SocketStore;
 
 use crate::cli::Global;
@@ -19,11 +19,14 @@ pub(crate) use crate::whole_config::WholeConfig;
 pub(crate) struct Context {
     global: Global,
     output: Output,
+    /// The clock of the limiter, once the command has one: it may know that the date of this machine is behind.
+    clock: OnceLock<Arc<dyn Clock>>,
+    said_behind: OnceLock<()>,
 }
 
 impl Context {
     pub(crate) fn new(global: Global, output: Output) -> Self {
-        Self { global, output }
+        Self { global, output, clock: OnceLock::new(), said_behind: OnceLock::new() }
     }
 
     /// Its output.
@@ -31,9 +34,34 @@ impl Context {
         &self.output
     }
 
-    /// The current time.
+    /// The current time: the store's, if the command has opened one that goes by another time than the date.
     pub(crate) fn now(&self) -> Timestamp {
-        WallClock.now()
+        self.clock.get().map_or_else(|| WallClock.now(), |clock| clock.now())
+    }
+
+    /// How far the date of this machine is behind this time of the store or the jobs, if a human would notice.
+    pub(crate) fn clock_behind(&self, time: Timestamp) -> Option<Span> {
+        Some(time.since(WallClock.now())).filter(|behind| *behind > BEHIND_MIN)
+    }
+
+    /// Says so, once.
+    pub(crate) fn warn_if_behind(&self, time: Timestamp) {
+        if let Some(behind) = self.clock_behind(time)
+            && self.said_behind.set(()).is_ok()
+        {
+            let behind = crate::humanize::span(behind);
+            self.output.warning(format_args!(
+                "the clock of this machine is {behind} behind what is stored, so time goes on from there: see tollway doctor"
+            ));
+        }
+    }
+
+    /// The limiter of this command, whose time is the command's from now on.
+    fn built(&self, builder: LimiterBuilder) -> Limiter {
+        let limiter = builder.build();
+        let clock = self.clock.get_or_init(|| limiter.clock().clone());
+        self.warn_if_behind(clock.now());
+        limiter
     }
 
     /// The path of the config file; an error if there is none.
@@ -87,7 +115,7 @@ impl Context {
 
     /// A limiter on the commands' store with the config's policies.
     pub(crate) fn limiter(&self, config: &Config) -> Result<Limiter, Failure> {
-        Ok(self.builder(config)?.build())
+        Ok(self.built(self.builder(config)?))
     }
 
     /// The same with an api, which may be a profile that the config does not name.
@@ -97,7 +125,7 @@ impl Context {
         config: &Config,
         api: tollway::config::Api,
     ) -> Result<Limiter, Failure> {
-        let limiter = self.builder(config)?.with_api(api)?.incidents(config.incidents()).build();
+        let limiter = self.built(self.builder(config)?.with_api(api)?.incidents(config.incidents()));
         #[cfg(feature = "webhook")]
         tollway_webhook::attach(&limiter)
             .map_err(|error| Failure::new(crate::failure::Exit::CONFIG, error))?;
@@ -125,7 +153,8 @@ impl Context {
 
     /// A limiter with one policy from `--limit`, which limits set in the store do not override.
     pub(crate) fn limiter_with(&self, config: &Config, policy: Policy) -> Result<Limiter, Failure> {
-        Ok(self.with_policies(Limiter::builder().fixed_limits(), config, [Arc::new(policy)])?.build())
+        let builder = self.with_policies(Limiter::builder().fixed_limits(), config, [Arc::new(policy)])?;
+        Ok(self.built(builder))
     }
 
     fn with_policies(

@@ -36,6 +36,7 @@ mod reset;
 mod run;
 mod serve;
 mod simulate;
+mod stopwatch;
 mod take;
 mod take_arguments;
 mod usage;

@@ -10,6 +10,7 @@ use crate::humanize;
 use crate::layout::{COLUMNS, sentence};
 use crate::meters::Meter;
 use crate::output::{BAD, FAINT, GOOD};
+use crate::stopwatch::Stopwatch;
 use crate::take_arguments::TakeArguments;
 use crate::usage::policy_in_force;
 use crate::wait::{TakeOptions, block_on_runtime, wait_for_permit};
@@ -46,10 +47,10 @@ pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<Exit, Fail
             policy.name()
         )));
     }
-    let asked_at = context.now();
+    let stopwatch = Stopwatch::start();
     match block_on_runtime(wait_for_permit(&limiter, &options, context))? {
         Ok(permit) => {
-            let waited = context.now().since(asked_at);
+            let waited = stopwatch.elapsed();
             granted(&options, &*policy_in_force(&limiter, options.policy)?, &permit, waited, context)?;
             Ok(Exit::DONE)
         }

@@ -65,6 +65,7 @@ mod share;
 mod store;
 mod store_url;
 mod time;
+mod uptime;
 
 pub use account::{Account, Extra, Orphan, Refund, RememberedCall, RememberedGrant, Undo};
 pub use account_list::{AccountList, AccountListAnswer};
@@ -94,3 +95,4 @@ pub use share::{LocalShare, LocalShareError};
 pub use store::{Answer, Begun, Fault, Outcome, Outcomes, Retry, Settled, Store, StoreError, StoreResult};
 pub use store_url::StoreUrlParts;
 pub use time::{Clock, Span, Timestamp};
+pub use uptime::{BootId, BootIdError, TimeAnchor, Uptime};

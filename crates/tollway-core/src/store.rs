@@ -2,13 +2,14 @@
 
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
 use crate::decision::{ChargeStatus, Decision, Refusal};
-use crate::{AccountListAnswer, Learned, Name, Operation, Settings, Span, StoreFigures};
+use crate::{AccountListAnswer, Clock, Learned, Name, Operation, Settings, Span, StoreFigures};
 
 /// The outcome of an operation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -193,6 +194,12 @@ pub trait Store: Send + Sync + 'static {
     /// Lists at most this many accounts, of one policy or of all. `None` if this store cannot list them at a bounded cost.
     fn accounts(&self, policy: Option<&Name>, at_most: usize) -> Option<AccountListAnswer> {
         let _ = (policy, at_most);
+        None
+    }
+
+    /// A clock that starts with the store's time and goes on evenly, if that is a time of this machine and may differ from its
+    /// date. Callers go by it, so that what they say and wait for agrees with what the store answers.
+    fn clock(&self) -> Option<Arc<dyn Clock>> {
         None
     }
 

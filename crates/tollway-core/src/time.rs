@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::bounds::COUNT_MAX;
+use crate::uptime::Uptime;
 
 /// A point in time: microseconds since the Unix epoch.
 ///
@@ -166,6 +167,11 @@ impl fmt::Display for Span {
 pub trait Clock: Send + Sync + 'static {
     /// The current time. Readings may repeat and should not go back; accounts tolerate it if they do.
     fn now(&self) -> Timestamp;
+
+    /// How long the machine has been running, which no change of its date moves. `None`: not known.
+    fn uptime(&self) -> Option<Uptime> {
+        None
+    }
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-use tollway_core::{Clock, Timestamp};
+use tollway_core::{Clock, Timestamp, Uptime};
 
 /// How long the processor's counter is used before it is synchronized with the system clock again. They drift apart by
 /// some microseconds in this time, and by seconds in a day.
@@ -113,7 +113,7 @@ fn best_of(mut read: impl FnMut() -> ClockPair) -> ClockPair {
     best
 }
 
-/// The system's wall time, the same in every process. It may step.
+/// The system's wall time, the same in every process. It may step. Its uptime does not, on Linux.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct WallClock;
 
@@ -121,6 +121,36 @@ impl Clock for WallClock {
     fn now(&self) -> Timestamp {
         wall_time()
     }
+
+    fn uptime(&self) -> Option<Uptime> {
+        uptime()
+    }
+}
+
+/// The boot clock, which counts suspended time, too.
+#[cfg(target_os = "linux")]
+fn uptime() -> Option<Uptime> {
+    use rustix::time::{ClockId, clock_gettime};
+    use tollway_core::{BootId, Span};
+
+    static BOOT: std::sync::LazyLock<Option<BootId>> = std::sync::LazyLock::new(|| {
+        let id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
+        id.trim().parse().ok()
+    });
+    let boot = (*BOOT)?;
+    let reading = clock_gettime(ClockId::Boottime);
+    let seconds = u64::try_from(reading.tv_sec).ok()?;
+    let micros = u64::try_from(reading.tv_nsec).ok()? / 1_000;
+    Some(Uptime {
+        boot,
+        since_boot: Span::from_micros(seconds.saturating_mul(1_000_000).saturating_add(micros)),
+    })
+}
+
+/// Elsewhere there is no id that says which boot a reading is of.
+#[cfg(not(target_os = "linux"))]
+fn uptime() -> Option<Uptime> {
+    None
 }
 
 fn nanos(time: Timestamp) -> u64 {

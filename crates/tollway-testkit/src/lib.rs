@@ -27,6 +27,7 @@ pub mod history;
 #[cfg(unix)]
 mod http;
 mod keep_callsites_enabled;
+mod machine_clock;
 mod model;
 mod plain;
 pub mod planted;
@@ -39,6 +40,7 @@ mod wait;
 
 pub use clock::ManualClock;
 pub use keep_callsites_enabled::keep_callsites_enabled;
+pub use machine_clock::{MachineClock, SteppedClock};
 pub use model::Model;
 pub use plain::PlainStore;
 pub use rig::{ManualRig, Rig};

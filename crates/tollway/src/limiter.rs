@@ -390,7 +390,7 @@ impl LimiterBuilder {
         self
     }
 
-    /// Uses this clock instead of the machine's, in the memory store and for waiting.
+    /// Uses this clock in the memory store and for waiting, instead of the store's ([`Store::clock`]) or the machine's.
     #[must_use]
     pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
         self.clock = Some(clock);
@@ -406,7 +406,8 @@ impl LimiterBuilder {
 
     /// The limiter.
     pub fn build(self) -> Limiter {
-        let clock = self.clock.unwrap_or_else(|| Arc::new(SystemClock::new()));
+        let of_store = || self.store.as_ref().and_then(|store| store.clock());
+        let clock = self.clock.or_else(of_store).unwrap_or_else(|| Arc::new(SystemClock::new()));
         let accounts = self.memory_accounts.unwrap_or(ACCOUNTS_DEFAULT);
         let memory = || Arc::new(MemoryStore::with_capacity(accounts, Arc::clone(&clock)));
         let (memory, store): (_, Arc<dyn Store>) = match self.store {

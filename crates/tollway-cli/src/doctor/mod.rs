@@ -15,10 +15,14 @@ mod shell;
 mod store;
 mod store_url;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use tollway::StoreUrl;
 use tollway_consumers::ConsumerId;
+use tollway_memory::{FileStore, WallClock};
+#[cfg(feature = "pipeline")]
+use tollway_pipeline::{EngineUrl, SqliteEngine};
 
 use crate::context::{Context, WholeConfig};
 use crate::failure::{Exit, Failure};
@@ -102,17 +106,19 @@ async fn look(arguments: &Arguments, context: &Context, config: &WholeConfig, fi
     }
     match store {
         Some(StoreUrl::Memory { .. }) => findings.add(store::in_memory()),
-        Some(StoreUrl::File(path)) => store::look_at_file(path, findings),
+        Some(StoreUrl::File(path)) => look_at_file(path, context, findings),
         Some(remote) => {
             if store::look_at(remote, written, context, findings).await {
                 look_into(config, remote, written, findings).await;
             }
         }
         None => match context.store(config.limits()) {
-            Ok(StoreUrl::File(path)) => store::look_at_file(&path, findings),
+            Ok(StoreUrl::File(path)) => look_at_file(&path, context, findings),
             _ => findings.add(store::in_memory()),
         },
     }
+    #[cfg(feature = "pipeline")]
+    look_at_clocks_of_jobs(config, context, findings);
     if let Some(other) = &arguments.compare {
         compare::look_at(config, store, written, other, findings).await;
     }
@@ -120,6 +126,23 @@ async fn look(arguments: &Arguments, context: &Context, config: &WholeConfig, fi
         // Without [store], commands count in a file, and a server in memory.
         let ours = store.cloned().or_else(|| context.store(config.limits()).ok()).unwrap_or_default();
         server::look_at(config, &ours, written, server, findings).await;
+    }
+}
+
+fn look_at_file(path: &Path, context: &Context, findings: &mut Findings) {
+    store::look_at_file(path, findings);
+    // What else is wrong with the file, the next command says.
+    let time = FileStore::time_in(path, Arc::new(WallClock)).ok().flatten();
+    store::look_at_clock(&format!("file:{}", path.display()), time, context, findings);
+}
+
+#[cfg(feature = "pipeline")]
+fn look_at_clocks_of_jobs(config: &WholeConfig, context: &Context, findings: &mut Findings) {
+    for pipeline in config.pipelines() {
+        if let EngineUrl::Sqlite(path) = &pipeline.engine {
+            let time = SqliteEngine::time_in(path, Arc::new(WallClock)).ok().flatten();
+            store::look_at_clock(&format!("the jobs of {}", path.display()), time, context, findings);
+        }
     }
 }
 

@@ -165,6 +165,24 @@ pub(super) fn look_at_file(path: &Path, findings: &mut Findings) {
     }
 }
 
+/// Checks that the date of this machine is not behind the newest time in the store's file, or in a file of jobs.
+pub(super) fn look_at_clock(what: &str, time: Option<Timestamp>, context: &Context, findings: &mut Findings) {
+    let behind = time.and_then(|time| context.clock_behind(time));
+    findings.findings.extend(behind.map(|behind| {
+        let behind = humanize::span(behind);
+        Finding::problem(
+            "clock-behind",
+            format!("the clock of this machine is {behind} behind the newest time in {what}"),
+            format!(
+                "time goes on from there by the machine's uptime: nothing stands still and nothing is granted twice, but \
+                 windows end {behind} earlier than the vendor's, and a vendor may count a call in another window than Tollway"
+            ),
+            "synchronise the clock with NTP: `timedatectl set-ntp true`, or chrony. If it is right now, it was ahead before: \
+             stop all processes and remove the store's file; that resets all usage",
+        )
+    }));
+}
+
 /// Opens an existing file without changing it, else checks the folder where it would be created.
 fn writable(path: &Path) -> io::Result<()> {
     if path.exists() {

@@ -10,6 +10,7 @@ use crate::context::Context;
 use crate::failure::{Exit, Failure};
 use crate::humanize;
 use crate::output::GOOD;
+use crate::stopwatch::Stopwatch;
 
 /// Copy all jobs to a file, while the pipeline runs
 ///
@@ -41,9 +42,9 @@ pub(super) fn run(arguments: &Arguments, which: &Which, context: &Context) -> Re
             ));
     }
     let session = Session::open(which, context, false)?;
-    let begun_at = session.now();
+    let stopwatch = Stopwatch::start();
     session.wait(session.engine.backup(&arguments.file))?;
-    let took = session.now().since(begun_at);
+    let took = stopwatch.elapsed();
     let bytes = std::fs::metadata(&arguments.file)?.len();
     let output = context.output();
     let path = arguments.file.display();

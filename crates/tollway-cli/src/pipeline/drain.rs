@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::json;
+use tollway::Span;
 use tollway::core::read_span;
-use tollway::{Span, Timestamp};
 use tollway_pipeline::{Engine, EngineError, EngineFault, StageChange, State};
 
 use super::interrupt::Interrupt;
@@ -16,6 +16,7 @@ use crate::context::Context;
 use crate::failure::{Exit, Failure};
 use crate::humanize::{self, counted};
 use crate::output::{GOOD, Output};
+use crate::stopwatch::Stopwatch;
 
 /// How often running jobs are counted.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
@@ -55,15 +56,15 @@ pub(super) fn run(arguments: &Arguments, which: &Which, context: &Context) -> Re
         let change = StageChange { paused: Some(true), ..StageChange::default() };
         session.wait(session.engine.set_stage(&stage.name, change, session.now()))?;
     }
-    let begun_at = session.now();
-    let end = session.wait(wait_until_idle(&session, arguments.timeout, begun_at))?;
-    report(&end, session.now().since(begun_at), context.output())
+    let stopwatch = Stopwatch::start();
+    let end = session.wait(wait_until_idle(&session, arguments.timeout, stopwatch))?;
+    report(&end, stopwatch.elapsed(), context.output())
 }
 
 async fn wait_until_idle(
     session: &Session<'_>,
     timeout: Option<Span>,
-    begun_at: Timestamp,
+    stopwatch: Stopwatch,
 ) -> Result<End, Failure> {
     let mut interrupt = Interrupt::listen()?;
     let mut engine = session.engine.clone();
@@ -85,8 +86,8 @@ async fn wait_until_idle(
             display.note(format_args!("no process runs this pipeline: {jobs} will be tried again"));
             return Ok(End::Drained);
         }
-        display.show(running, session.now());
-        if timeout.is_some_and(|timeout| session.now().since(begun_at) >= timeout) {
+        display.show(running);
+        if timeout.is_some_and(|timeout| stopwatch.elapsed() >= timeout) {
             return Ok(End::TimedOut(running));
         }
         if let Some(exit) = interrupt.sleep(LOOK_EVERY).await {
@@ -143,7 +144,7 @@ fn report(end: &End, took: Span, output: &Output) -> Result<Exit, Failure> {
 struct Display<'o> {
     output: &'o Output,
     bar: ProgressBar,
-    printed_at: Option<Timestamp>,
+    printed: Option<Stopwatch>,
 }
 
 impl<'o> Display<'o> {
@@ -151,15 +152,15 @@ impl<'o> Display<'o> {
         let bar = if output.is_watched() { ProgressBar::new_spinner() } else { ProgressBar::hidden() };
         let style = ProgressStyle::with_template("{spinner} {msg}  {elapsed}");
         bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()));
-        Self { output, bar, printed_at: None }
+        Self { output, bar, printed: None }
     }
 
-    fn show(&mut self, running: u64, now: Timestamp) {
+    fn show(&mut self, running: u64) {
         let text = format!("paused; {} still running", counted(running, "jobs"));
         self.bar.set_message(text.clone());
         self.bar.tick();
-        if self.bar.is_hidden() && self.printed_at.is_none_or(|at| now.since(at) >= LINE_EVERY) {
-            self.printed_at = Some(now);
+        if self.bar.is_hidden() && self.printed.is_none_or(|printed| printed.elapsed() >= LINE_EVERY) {
+            self.printed = Some(Stopwatch::start());
             self.output.note(text);
         }
     }

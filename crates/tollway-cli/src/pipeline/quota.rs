@@ -3,9 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use tollway::core::Name;
-use tollway::{LimitUsage, Limiter, Timestamp};
+use tollway::{Denied, LimitUsage, Limiter, Span, Timestamp};
 use tollway_pipeline::run::progress::Progress;
 use tollway_pipeline::{JobCost, PipelineConfig};
+
+/// Less than this between the store's time and the pipeline's is the time of the call itself.
+const SAME_CLOCK: Span = Span::from_secs(1);
 
 /// The policies of a pipeline at one moment.
 #[derive(Debug, Default)]
@@ -21,6 +24,7 @@ pub(super) async fn waits_for(
     limiter: &Limiter,
     config: &PipelineConfig,
     cost: &JobCost,
+    now: Timestamp,
 ) -> Option<(String, Timestamp)> {
     let mut longest: Option<(String, Timestamp)> = None;
     for (policy, units) in cost.amounts() {
@@ -29,7 +33,7 @@ pub(super) async fn waits_for(
             take = take.cost(unit, *amount);
         }
         let Ok(Some(denied)) = take.preview().await else { continue };
-        let until = denied.retry_at();
+        let until = fits_at(&denied, now);
         if longest.as_ref().is_none_or(|(_, known)| *known < until) {
             longest = Some((policy, until));
         }
@@ -37,9 +41,19 @@ pub(super) async fn waits_for(
     longest
 }
 
+/// When a denied cost fits, in the pipeline's time. The store may go by another clock; then only the wait counts.
+fn fits_at(denied: &Denied, now: Timestamp) -> Timestamp {
+    let decision = denied.decision();
+    match decision.now.since(now).max(now.since(decision.now)) <= SAME_CLOCK {
+        true => denied.retry_at(),
+        false => now.plus(decision.wait()),
+    }
+}
+
 impl Quota {
-    /// Reads meters, and takes nothing. A store that does not answer leaves its part out.
-    pub(super) async fn read(limiter: &Limiter, config: &PipelineConfig) -> Self {
+    /// Reads meters, and takes nothing. A store that does not answer leaves its part out. It is `now` in the
+    /// pipeline's time.
+    pub(super) async fn read(limiter: &Limiter, config: &PipelineConfig, now: Timestamp) -> Self {
         let mut quota = Self::default();
         let policies: BTreeSet<String> =
             config.stages.iter().flat_map(|stage| stage.take.amounts().into_keys()).collect();
@@ -49,7 +63,7 @@ impl Quota {
             quota.used.push((policy, limits.unwrap_or_default()));
         }
         for stage in &config.stages {
-            if let Some((_, until)) = waits_for(limiter, config, &stage.take).await {
+            if let Some((_, until)) = waits_for(limiter, config, &stage.take, now).await {
                 quota.waits.insert(stage.name.clone(), until);
             }
         }

@@ -75,8 +75,9 @@ impl<'c> Session<'c> {
         self.runtime.block_on(answer).map_err(Into::into)
     }
 
+    /// The time of the jobs.
     pub(super) fn now(&self) -> Timestamp {
-        self.context.now()
+        self.engine.time(self.context.now())
     }
 
     /// The limits that the stages take from.

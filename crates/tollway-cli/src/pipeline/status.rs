@@ -34,9 +34,12 @@ pub(super) fn run(arguments: &Arguments, which: &Which, context: &Context) -> Re
         return of_group(group, &session);
     }
     let names: Vec<Name> = session.config.stages.iter().map(|stage| stage.name.clone()).collect();
-    let mut progress = session.wait(Progress::read(&*session.engine, &names, session.now()))?;
+    // First: it may know that the date of this machine is behind.
     let limiter = session.limiter()?;
-    let quota = session.wait(async { Ok::<_, Failure>(Quota::read(&limiter, &session.config).await) })?;
+    let mut progress = session.wait(Progress::read(&*session.engine, &names, session.now()))?;
+    context.warn_if_behind(progress.at);
+    let quota = session
+        .wait(async { Ok::<_, Failure>(Quota::read(&limiter, &session.config, progress.at).await) })?;
     quota.complete(&mut progress);
     if context.output().is_json() {
         context.output().json(&to_json(&session, &progress, &quota))?;
@@ -87,6 +90,7 @@ fn to_json(session: &Session<'_>, progress: &Progress, quota: &Quota) -> Value {
         "pipeline": session.config.name.as_str(),
         "engine": session.config.engine.to_string(),
         "at": progress.at.to_string(),
+        "clock_behind_s": session.context.clock_behind(progress.at).map(|behind| behind.as_micros() / 1_000_000),
         "stages": progress.stages.iter().map(stage_json).collect::<Vec<_>>(),
         "per_minute": progress.per_minute,
         "attempts_left": progress.left,

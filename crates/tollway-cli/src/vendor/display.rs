@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use serde_json::json;
 use terminal_size::{Width, terminal_size_of};
-use tollway::{Clock, Timestamp};
+use tollway::Clock;
 use tollway_memory::WallClock;
 use tollway_vendor::server::{VendorCounts, VendorDialect};
 
@@ -12,6 +12,7 @@ use super::Arguments;
 use crate::failure::Failure;
 use crate::humanize::{count, span};
 use crate::output::{FAINT, Output, STRONG};
+use crate::stopwatch::Stopwatch;
 
 /// Where standard error is no terminal, a line is printed after so many seconds with calls.
 const LINE_EVERY: u64 = 10;
@@ -19,7 +20,7 @@ const LINE_EVERY: u64 = 10;
 /// Shows what happens at a vendor.
 pub(super) struct Display<'o> {
     output: &'o Output,
-    started: Timestamp,
+    stopwatch: Stopwatch,
     last: VendorCounts,
     /// The most accepted calls between two ticks, a second apart.
     busiest: u64,
@@ -51,7 +52,7 @@ impl<'o> Display<'o> {
         }
         output.flush()?;
         let (last, printed) = (VendorCounts::default(), VendorCounts::default());
-        Ok(Self { output, started: WallClock.now(), last, busiest: 0, printed, ticks: 0, drawn: false })
+        Ok(Self { output, stopwatch: Stopwatch::start(), last, busiest: 0, printed, ticks: 0, drawn: false })
     }
 
     /// A second has passed.
@@ -108,7 +109,7 @@ impl<'o> Display<'o> {
     /// The vendor has stopped.
     pub(super) fn summary(&mut self, counts: VendorCounts) -> Result<(), Failure> {
         self.erase();
-        let ran = WallClock.now().since(self.started);
+        let ran = self.stopwatch.elapsed();
         let busiest = self.busiest.max(difference(counts, self.last).accepted);
         if self.output.is_json() {
             let mut event = json!(counts);

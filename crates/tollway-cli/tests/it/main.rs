@@ -7,6 +7,8 @@ mod api;
 mod api_try;
 #[cfg(all(feature = "aws", feature = "pipeline"))]
 mod aws_pipeline;
+#[cfg(feature = "pipeline")]
+mod clock_behind;
 mod container;
 #[cfg(feature = "pipeline")]
 mod demo;

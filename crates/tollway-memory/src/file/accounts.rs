@@ -4,11 +4,12 @@ use std::collections::{HashMap, HashSet};
 
 use tollway_core::{
     Account, AccountKey, AccountList, Charge, Invariant, Name, Operation, Outcome, Setting, SettingChange,
-    SettingList, Span, StoreError, Timestamp, apply,
+    SettingList, StoreError, TimeAnchor, Timestamp, apply,
 };
 
 use super::bounds::{DELETED_AT_ONCE, FILE_ACCOUNTS_MAX};
 use super::record::{Entry, Record};
+use crate::state_clock::NewAnchor;
 
 /// The assumed size of a new account until it has been written once.
 const NEW_ACCOUNT_BYTES: usize = 512;
@@ -25,6 +26,10 @@ pub(super) struct FileAccounts {
     forgotten: Timestamp,
     /// The newest clock reading of any account.
     newest: Timestamp,
+    /// From where the store's time goes on, as the file says.
+    anchor: Option<TimeAnchor>,
+    /// What it should say from the next record on.
+    new_anchor: Option<NewAnchor>,
     settings: SettingList,
     /// Whether the settings must still be written.
     settings_changed: bool,
@@ -42,6 +47,7 @@ impl FileAccounts {
     /// Loads a record that this or another process wrote.
     pub(super) fn load(&mut self, record: Record) -> serde_json::Result<()> {
         self.forgotten = self.forgotten.max(record.forgotten);
+        self.anchor = record.clock.or(self.anchor);
         if let Some(settings) = record.settings {
             self.settings = SettingList::new(settings);
         }
@@ -58,16 +64,25 @@ impl FileAccounts {
         Ok(())
     }
 
-    /// The store's time: the clock's, but never before the expiry of a deleted account. Otherwise a clock that is set
-    /// back would grant the deleted account's quota twice.
-    pub(super) fn time(&self, clock: Timestamp) -> Timestamp {
-        clock.max(self.forgotten)
+    /// The store's time never goes back behind this: otherwise a clock that is set back would grant the quota of deleted
+    /// accounts twice.
+    pub(super) fn forgotten(&self) -> Timestamp {
+        self.forgotten
     }
 
-    /// How far the clock is behind the newest reading in the file. Accounts stay at that reading until the clock is there
-    /// again, so denials last this much longer.
-    pub(super) fn clock_behind(&self, clock: Timestamp) -> Span {
-        self.newest.max(self.forgotten).since(clock)
+    /// The newest time in the file.
+    pub(super) fn newest(&self) -> Timestamp {
+        self.newest.max(self.forgotten)
+    }
+
+    /// From where the store's time goes on, as the file says.
+    pub(super) fn anchor(&self) -> Option<TimeAnchor> {
+        self.anchor
+    }
+
+    /// What the file should say with its next record. If that is urgent, there is one even if nothing else changes.
+    pub(super) fn keep_anchor(&mut self, new: Option<NewAnchor>) {
+        self.new_anchor = new;
     }
 
     /// All settings.
@@ -166,7 +181,7 @@ impl FileAccounts {
 
     /// All unwritten changes as one record; `None` if there are none.
     pub(super) fn changes(&mut self) -> serde_json::Result<Option<String>> {
-        if self.changed.is_empty() && !self.settings_changed {
+        if !self.must_be_written() {
             return Ok(None);
         }
         let mut accounts = Vec::with_capacity(self.changed.len());
@@ -180,11 +195,20 @@ impl FileAccounts {
             accounts.push(text);
         }
         let settings = self.settings_changed.then(|| self.settings.all().to_vec());
-        Record { forgotten: self.forgotten, settings, accounts }.encode().map(Some)
+        let clock = self.new_anchor.map(|new| new.anchor);
+        Record { forgotten: self.forgotten, clock, settings, accounts }.encode().map(Some)
+    }
+
+    fn must_be_written(&self) -> bool {
+        let urgent = self.new_anchor.is_some_and(|new| new.urgent);
+        !self.changed.is_empty() || self.settings_changed || urgent
     }
 
     /// Marks all changes as written.
     pub(super) fn written(&mut self) {
+        if self.must_be_written() {
+            self.anchor = self.new_anchor.take().map(|new| new.anchor).or(self.anchor);
+        }
         self.changed.clear();
         self.settings_changed = false;
         self.changed_bytes = 0;
@@ -212,10 +236,11 @@ impl FileAccounts {
     /// The records of a new file, one per account.
     pub(super) fn records(&self) -> impl Iterator<Item = serde_json::Result<String>> {
         let settings = Some(self.settings.all().to_vec()).filter(|settings| !settings.is_empty());
-        let first = Record { forgotten: self.forgotten, settings, accounts: Vec::new() }.encode();
+        let clock = self.new_anchor.map(|new| new.anchor).or(self.anchor);
+        let first = Record { forgotten: self.forgotten, clock, settings, accounts: Vec::new() }.encode();
         let accounts = self.accounts.iter().map(|(key, stored)| {
             let text = Entry { key: key.clone(), account: Some(&stored.account) }.encode()?;
-            Record { forgotten: Timestamp::EPOCH, settings: None, accounts: vec![text] }.encode()
+            Record { forgotten: Timestamp::EPOCH, clock: None, settings: None, accounts: vec![text] }.encode()
         });
         std::iter::once(first).chain(accounts)
     }
@@ -228,7 +253,7 @@ fn widen(size: usize) -> u64 {
 #[cfg(test)]
 #[allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 mod tests {
-    use tollway_core::{Action, Charges, PermitId, Policy, Subject, Terms};
+    use tollway_core::{Action, Charges, PermitId, Policy, Span, Subject, Terms};
 
     use super::*;
 
@@ -245,7 +270,7 @@ mod tests {
             let Outcome::Decided(decision) = accounts.apply(&operation, now) else {
                 panic!("a take is decided")
             };
-            let grants_at = decision.wait().plus(accounts.clock_behind(now));
+            let grants_at = decision.wait().plus(accounts.newest().since(now));
             (decision.is_granted(), grants_at)
         };
         assert_eq!(wait(1, noon), (true, Span::ZERO));

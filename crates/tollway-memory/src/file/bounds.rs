@@ -1,10 +1,5 @@
 //! Every bound of the file store, with its reason.
 
-use tollway_core::Span;
-
-/// A clock that is behind the file by more than this is reported. Less is over before a caller notices.
-pub(super) const CLOCK_BEHIND_MAX: Span = Span::from_secs(1);
-
 /// The most unexpired accounts in a file. A take for one more subject is an error.
 ///
 /// Every process reads all of them at its start, so this also bounds the start time of a short command.

@@ -16,6 +16,12 @@
 //! can be some seconds old, or have a damaged end, which is cut off too. If grants must survive a power failure, use a
 //! store on another machine.
 //!
+//! # Time
+//!
+//! The store's time is the machine's date, as long as that goes forward. If it is set back, the store's time goes on from the
+//! newest time in the file by the machine's boot clock, whose reading is kept in the file ([`StateClock`]). The store's callers
+//! start with the same time ([`Store::clock`]).
+//!
 //! # Limits
 //!
 //! The file must be on a local disk: locks on network disks are unreliable. A process that is stopped (not killed) while
@@ -41,14 +47,18 @@ use tokio::sync::oneshot;
 use tollway_core::bounds::OPERATIONS_PER_BATCH_MAX;
 use tollway_core::{
     AccountListAnswer, Answer, Clock, Fault, Name, Operation, Outcomes, Retry, Setting, SettingChange,
-    Settings, SettingsAnswer, Store, StoreError,
+    Settings, SettingsAnswer, Store, StoreError, Timestamp,
 };
 
+use accounts::FileAccounts;
 pub use bounds::{FILE_ACCOUNTS_MAX, FILE_BYTES_MAX, FILE_QUEUE_MAX, RECORD_BYTES_MAX};
 pub use error::FileError;
 use lock::Lock;
+use log::Log;
 use state::State;
 use writer::{Writer, WriterCommand};
+
+use crate::StateClock;
 
 /// A store in a file that several processes on one machine share.
 ///
@@ -63,6 +73,7 @@ use writer::{Writer, WriterCommand};
 /// ```
 pub struct FileStore {
     path: PathBuf,
+    clock: Arc<StateClock>,
     queue: Option<SyncSender<WriterCommand>>,
     writer: Option<JoinHandle<()>>,
 }
@@ -70,19 +81,31 @@ pub struct FileStore {
 impl FileStore {
     /// Opens the file at `path`, or creates it and its directory, readable by its owner only.
     ///
-    /// All processes that share the file should use the wall clock. It may be set back; accounts do not go back.
+    /// All processes that share the file should use the wall clock. It may be set back; the store's time does not go back.
     pub fn open(path: impl AsRef<Path>, clock: Arc<dyn Clock>) -> Result<Self, FileError> {
         let path = canonical_path(path.as_ref())?;
         let mut lock = Lock::open(log::sibling(&path, ".lock"))?;
         let mut state = State::new(path.clone());
         state.refresh(&lock.acquire()?)?;
+        let clock = Arc::new(StateClock::new(clock));
+        state.time(&clock);
         let (queue, commands) = sync_channel(FILE_QUEUE_MAX);
-        let writer = Writer { lock, state, clock };
+        let writer = Writer { lock, state, clock: clock.clone() };
         let thread = std::thread::Builder::new().name("tollway-file".to_owned());
         let writer = thread
             .spawn(move || writer.run(commands))
             .map_err(FileError::doing("start a writer for", &path))?;
-        Ok(Self { path, queue: Some(queue), writer: Some(writer) })
+        Ok(Self { path, clock, queue: Some(queue), writer: Some(writer) })
+    }
+
+    /// The time of the state in a file, without a change of the file. `None`: there is no file yet.
+    pub fn time_in(path: &Path, machine: Arc<dyn Clock>) -> Result<Option<Timestamp>, FileError> {
+        let Some(mut log) = Log::open(path)? else { return Ok(None) };
+        let mut accounts = FileAccounts::default();
+        log.read(|record| accounts.load(record))?;
+        let clock = StateClock::new(machine);
+        clock.resume(accounts.anchor(), accounts.newest());
+        Ok(Some(clock.now().max(accounts.newest())))
     }
 
     /// Where the file is.
@@ -136,6 +159,10 @@ impl Store for FileStore {
     fn accounts(&self, policy: Option<&Name>, at_most: usize) -> Option<AccountListAnswer> {
         let (reply, answer) = oneshot::channel();
         Some(self.ask(WriterCommand::Accounts(policy.cloned(), at_most, reply), answer))
+    }
+
+    fn clock(&self) -> Option<Arc<dyn Clock>> {
+        self.clock.steady().map(|clock| Arc::new(clock) as Arc<dyn Clock>)
     }
 }
 

@@ -8,7 +8,7 @@ use std::str::FromStr;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::{RawValue, to_raw_value};
-use tollway_core::{Account, AccountKey, Fingerprint, Setting, Timestamp};
+use tollway_core::{Account, AccountKey, Fingerprint, Setting, TimeAnchor, Timestamp};
 
 /// The version of the format.
 pub(super) const VERSION: u64 = 1;
@@ -44,6 +44,10 @@ pub(super) struct Record {
     /// Accounts that expired by this time have been deleted: the store's time never goes back behind it.
     #[serde(default, skip_serializing_if = "is_epoch")]
     pub(super) forgotten: Timestamp,
+    /// From which time, and from which reading of the boot clock, the store's time goes on. Releases that do not know it ignore
+    /// it: for them, accounts stand still while the clock is behind.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) clock: Option<TimeAnchor>,
     /// All settings, if one of them changed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) settings: Option<Vec<Setting>>,
@@ -135,7 +139,7 @@ mod tests {
             AccountKey { policy: Name::new("adobe").unwrap(), subject: Subject::new("a\n\"ß\r b").unwrap() };
         let account = Account::default();
         let accounts = vec![Entry { key, account: Some(&account) }.encode().unwrap()];
-        Record { forgotten: Timestamp::from_secs(7), settings: None, accounts }
+        Record { forgotten: Timestamp::from_secs(7), clock: None, settings: None, accounts }
     }
 
     #[test]

@@ -2,15 +2,16 @@
 
 use std::path::PathBuf;
 
-use tollway_core::{AccountList, Name, Operation, Outcomes, Setting, SettingChange, StoreError, Timestamp};
+use tollway_core::{
+    AccountList, Name, Operation, Outcomes, Setting, SettingChange, Span, StoreError, Timestamp,
+};
 
 use super::accounts::FileAccounts;
-use super::bounds::{
-    CLOCK_BEHIND_MAX, COMPACT_BYTES_MIN, COMPACT_FACTOR, FILE_BYTES_MAX, RECORD_BYTES_MAX, RECORD_BYTES_SOFT,
-};
+use super::bounds::{COMPACT_BYTES_MIN, COMPACT_FACTOR, FILE_BYTES_MAX, RECORD_BYTES_MAX, RECORD_BYTES_SOFT};
 use super::error::FileError;
 use super::lock::LockGuard;
 use super::log::{FileChange, Log, Tail};
+use crate::state_clock::{BEHIND_MIN, StateClock};
 
 /// The state file, and what this process knows of it. Methods take the lock guard as proof of the lock.
 #[derive(Debug)]
@@ -78,18 +79,40 @@ impl State {
         self.count_at = COMPACT_BYTES_MIN;
     }
 
-    /// The store's time.
-    pub(super) fn time(&mut self, clock: Timestamp) -> Timestamp {
-        let behind = self.accounts.clock_behind(clock);
-        let was_behind = std::mem::replace(&mut self.is_behind, behind > CLOCK_BEHIND_MAX);
-        if self.is_behind && !was_behind {
-            tracing::warn!(
-                path = %self.path.display(),
-                "the clock is {behind} behind the newest time in the state file; until it gets there, accounts stand still and \
-                 denials last that much longer. Correct the clock, or remove the file to reset all usage"
-            );
+    /// The time by the clock, which goes on from what the file says. Without an uptime it may be behind the file.
+    pub(super) fn time(&mut self, clock: &StateClock) -> Timestamp {
+        clock.resume(self.accounts.anchor(), self.accounts.newest());
+        let date = clock.date();
+        let time = clock.at_least(date);
+        self.accounts.keep_anchor(clock.to_store(self.accounts.anchor(), date));
+        self.warn_once(time.since(date), self.accounts.newest().since(time));
+        time
+    }
+
+    /// The time of decisions: never before the expiry of a deleted account.
+    pub(super) fn time_of_decisions(&self, time: Timestamp) -> Timestamp {
+        time.max(self.accounts.forgotten())
+    }
+
+    /// Says that the date is behind, and whether the store's time goes on without it or stands still.
+    fn warn_once(&mut self, date_behind: Span, time_behind: Span) {
+        let behind = date_behind.max(time_behind);
+        if !std::mem::replace(&mut self.is_behind, behind > BEHIND_MIN) && self.is_behind {
+            let seconds = behind.as_micros() / 1_000_000;
+            let path = self.path.display();
+            match time_behind > BEHIND_MIN {
+                true => tracing::warn!(
+                    %path, seconds,
+                    "the clock is behind the newest time in the state file; until it gets there, accounts stand still and \
+                     denials last that much longer. Correct the clock, or remove the file to reset all usage"
+                ),
+                false => tracing::warn!(
+                    %path, seconds,
+                    "the clock is behind the newest time in the state file, so time goes on from there: limits hold, and \
+                     windows end that much earlier by the clock. Correct the clock, or remove the file to reset all usage"
+                ),
+            }
         }
-        self.accounts.time(clock)
     }
 
     /// Applies a batch in memory. It takes effect only once [`State::write`] succeeds.

@@ -5,14 +5,15 @@ use std::sync::mpsc::Receiver;
 
 use tokio::sync::oneshot;
 use tollway_core::{
-    AccountList, Action, Begun, Clock, Name, Operation, Outcome, Setting, SettingChange, StoreError,
-    StoreResult, Timestamp,
+    AccountList, Action, Begun, Name, Operation, Outcome, Setting, SettingChange, StoreError, StoreResult,
+    Timestamp,
 };
 
 use super::bounds::COMBINED_MAX;
 use super::error::FileError;
 use super::lock::{Lock, LockGuard};
 use super::state::State;
+use crate::StateClock;
 
 /// A command for the writer, with the channel of its answer.
 pub(super) enum WriterCommand {
@@ -30,7 +31,7 @@ pub(super) enum WriterCommand {
 pub(super) struct Writer {
     pub(super) lock: Lock,
     pub(super) state: State,
-    pub(super) clock: Arc<dyn Clock>,
+    pub(super) clock: Arc<StateClock>,
 }
 
 /// An answer that may be sent only after the changes are written.
@@ -52,8 +53,8 @@ impl Writer {
             Ok(guard) => guard,
             Err(error) => return refuse(commands, &error),
         };
-        let clock = clock.now();
-        let now = state.time(clock);
+        let clock = state.time(clock);
+        let now = state.time_of_decisions(clock);
         let mut decided = Vec::with_capacity(commands.len());
         for command in commands {
             decided.push(decide(command, state, now, clock, &guard));

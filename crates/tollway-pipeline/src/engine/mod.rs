@@ -85,8 +85,9 @@ pub type EngineAnswer<T> = Pin<Box<dyn Future<Output = Result<T, EngineError>> +
 ///
 /// # Time
 ///
-/// Every call brings its time, and an engine reads no clock. Processes that share an engine must have clocks that agree
-/// far better than their visibility timeout.
+/// Every call brings its time. Processes that share an engine must have clocks that agree far better than their visibility
+/// timeout. An engine may know a later time, because the date of its machine was set back: [`Engine::time`] says it, and
+/// callers that wait for a time of the engine go by it.
 ///
 /// # Durability
 ///
@@ -103,6 +104,11 @@ pub type EngineAnswer<T> = Pin<Box<dyn Future<Output = Result<T, EngineError>> +
 pub trait Engine: Administration {
     /// What this engine can promise.
     fn capabilities(&self) -> Capabilities;
+
+    /// The engine's time for a caller whose clock shows `now`.
+    fn time(&self, now: Timestamp) -> Timestamp {
+        now
+    }
 
     /// Enqueues at most [`BATCH_MAX`](crate::bounds::BATCH_MAX) jobs, all or none, and answers for each, in order. A key
     /// that its stage knows already is a duplicate and changes nothing, whatever the state of that job.

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use tokio::time::sleep;
 use tollway_core::Retry;
+use tollway_memory::WallClock;
 
 use crate::{Engine, EngineError, EngineFault, EngineUrl, SocketEngine, SocketServer, SqliteEngine};
 
@@ -105,7 +106,7 @@ impl EngineUrl {
 async fn own(file: &Path, to_run: bool) -> Result<SqliteEngine, EngineError> {
     let mut looks = OTHERS_WITHIN.as_millis() / LOOK_EVERY.as_millis();
     loop {
-        match SqliteEngine::open(file) {
+        match SqliteEngine::open_going_by(Arc::new(WallClock), file) {
             Err(error) if error.fault == EngineFault::Busy && looks > 0 => {
                 if SocketEngine::connect(file).await?.is_some() {
                     return Err(if to_run { error } else { busy(file) });

@@ -209,8 +209,8 @@ impl Alarms {
     }
 
     /// Whether the engine has been away for too long.
-    pub(super) fn look_at_engine(&mut self, outage: Option<EngineOutage>, now: Timestamp) -> News {
-        let outage = outage.filter(|outage| now.since(outage.since) >= ENGINE_AWAY_MAX);
+    pub(super) fn look_at_engine(&mut self, outage: Option<EngineOutage>) -> News {
+        let outage = outage.filter(|outage| outage.lasts >= ENGINE_AWAY_MAX);
         let (mut raised, mut over) = (Vec::new(), Vec::new());
         match outage {
             Some(outage) if self.engine_away.is_none() => {

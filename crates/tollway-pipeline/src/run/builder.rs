@@ -5,11 +5,13 @@ use std::sync::{Arc, Mutex, RwLock};
 
 use tokio::sync::{Notify, watch};
 use tollway::Limiter;
-use tollway_core::{Subject, Timestamp};
+use tollway_core::{Clock, Span, Subject, Timestamp};
+use tollway_memory::BEHIND_MIN;
 use tower::BoxError;
 
 use super::active::ActiveClaims;
 use super::alarm::{AlarmRules, AlarmSink, LogSink};
+use super::clock::PipelineClock;
 use super::dispatch::Dispatcher;
 use super::history::History;
 use super::outage::EngineHealth;
@@ -178,12 +180,15 @@ impl RunnerBuilder {
     /// Starts it on this tokio runtime.
     pub async fn start(self) -> Result<Runner, RunError> {
         let stages = self.handlers.stages(self.stages)?;
-        let started_at = self.limiter.clock().now();
+        let clock = PipelineClock { limiter: self.limiter.clone(), engine: self.engine.clone() };
+        let started_at = clock.now();
+        warn_if_behind(started_at.since(self.limiter.clock().now()));
         let history = History::load(&*self.engine, started_at).await?;
         let (phase, current) = watch::channel(Phase::Running);
         let run = Arc::new(Run {
             engine: self.engine,
             limiter: self.limiter,
+            clock: Arc::new(clock),
             subject: self.subject,
             stages: RwLock::new(share(stages)),
             handlers: self.handlers,
@@ -227,6 +232,17 @@ impl RunnerBuilder {
         ];
         tasks.extend(looks_for_claims);
         Ok(Runner { run, tasks, phase })
+    }
+}
+
+/// Says that the limiter, whose clock is the machine's here, is behind the jobs. A file store has the same time as they.
+fn warn_if_behind(behind: Span) {
+    if behind > BEHIND_MIN {
+        let seconds = behind.as_micros() / 1_000_000;
+        tracing::warn!(
+            seconds,
+            "the clock is behind the newest time of the jobs, so their time goes on from there. Correct the clock"
+        );
     }
 }
 

@@ -80,7 +80,7 @@ impl Dispatcher {
     pub(super) fn new(run: Arc<Run>) -> Self {
         let stages_now = run.stages();
         let running = vec![0; stages_now.len()];
-        let places = Places::new(run.limiter.clone(), run.subject.clone());
+        let places = Places::new(run.limiter.clone(), run.clock.clone(), run.subject.clone());
         Self {
             run,
             places,

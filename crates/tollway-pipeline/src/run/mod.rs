@@ -29,7 +29,7 @@ use std::time::Duration;
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinHandle;
 use tollway::Limiter;
-use tollway_core::{Name, Span, Subject, Timestamp};
+use tollway_core::{Clock, Name, Span, Subject, Timestamp};
 
 pub use builder::{RunError, RunnerBuilder};
 pub use outage::EngineOutage;
@@ -75,6 +75,7 @@ enum Phase {
 struct Run {
     engine: Arc<dyn Engine>,
     limiter: Limiter,
+    clock: Arc<dyn Clock>,
     /// Whom takes count for.
     subject: Subject,
     /// The first one first. A reload replaces them; a job keeps the one it began with.
@@ -113,11 +114,11 @@ impl Run {
     }
 
     fn now(&self) -> Timestamp {
-        self.limiter.clock().now()
+        self.clock.now()
     }
 
     async fn sleep_until(&self, at: Timestamp) {
-        sleep_until(&**self.limiter.clock(), at).await;
+        sleep_until(&*self.clock, at).await;
     }
 
     /// Waits until the runner is at least in this phase.
@@ -165,7 +166,7 @@ impl Runner {
 
     /// Since when the engine has not answered, and why; none: it answers.
     pub fn engine_outage(&self) -> Option<EngineOutage> {
-        self.run.health.outage()
+        self.run.health.outage(self.run.now())
     }
 
     /// The conditions that are true now and need a human.

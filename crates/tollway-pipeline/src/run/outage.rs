@@ -21,6 +21,8 @@ const WARN_EVERY: Span = Span::from_secs(10);
 pub struct EngineOutage {
     /// When the first call failed.
     pub since: Timestamp,
+    /// For how long.
+    pub lasts: Span,
     /// How the last call failed.
     pub error: EngineError,
     /// Finished answers that are kept until they can be stored.
@@ -93,10 +95,10 @@ impl EngineHealth {
         self.back.notified().await;
     }
 
-    pub(super) fn outage(&self) -> Option<EngineOutage> {
+    pub(super) fn outage(&self, now: Timestamp) -> Option<EngineOutage> {
         let state = lock(&self.state);
         let (since, error) = state.outage.clone()?;
-        Some(EngineOutage { since, error, kept: state.kept })
+        Some(EngineOutage { since, lasts: now.since(since), error, kept: state.kept })
     }
 
     /// Keeps an answer that could not be stored, until the value is dropped.

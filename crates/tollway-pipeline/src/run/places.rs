@@ -1,9 +1,10 @@
 //! Places at the vendor: permits that were taken before their jobs are claimed.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use tollway::{Denied, Durations, Limiter, Permit, TakeError, Taken};
-use tollway_core::{Algorithm, Span, Subject, Timestamp};
+use tollway_core::{Algorithm, Clock, Span, Subject, Timestamp};
 
 use crate::JobCost;
 
@@ -19,6 +20,7 @@ const RECHECK_SLOTS_AFTER: Span = Span::from_millis(200);
 /// The places of every cost.
 pub(super) struct Places {
     limiter: Limiter,
+    clock: Arc<dyn Clock>,
     subject: Subject,
     costs: BTreeMap<JobCost, OfCost>,
 }
@@ -44,8 +46,9 @@ struct Wait {
 }
 
 impl Places {
-    pub(super) fn new(limiter: Limiter, subject: Subject) -> Self {
-        Self { limiter, subject, costs: BTreeMap::new() }
+    /// No places yet. Their times are by this clock.
+    pub(super) fn new(limiter: Limiter, clock: Arc<dyn Clock>, subject: Subject) -> Self {
+        Self { limiter, clock, subject, costs: BTreeMap::new() }
     }
 
     /// How many places there are, due or not, of other costs than this one.
@@ -56,9 +59,9 @@ impl Places {
 
     /// Takes until `wanted` places are due, or the next one is not due yet. How many are due.
     pub(super) async fn fill(&mut self, cost: &JobCost, wanted: usize) -> Result<usize, TakeError> {
-        let (limiter, subject) = (self.limiter.clone(), self.subject.clone());
+        let (limiter, clock, subject) = (self.limiter.clone(), self.clock.clone(), self.subject.clone());
         let places = self.costs.entry(cost.clone()).or_default();
-        let now = limiter.clock().now();
+        let now = clock.now();
         if let Some((permit, _)) = places.booked.take_if(|(_, at)| *at <= now) {
             places.due.push(permit);
         }
@@ -69,10 +72,10 @@ impl Places {
                     let permit = granted.permit();
                     match Span::from_micros(u64::try_from(permit.delay().as_micros()).unwrap_or(u64::MAX)) {
                         Span::ZERO => places.due.push(permit),
-                        delay => places.booked = Some((permit, limiter.clock().now().plus(delay))),
+                        delay => places.booked = Some((permit, clock.now().plus(delay))),
                     }
                 }
-                Taken::Denied(denied) => places.denied = Some(wait_of(&denied, limiter.clock().now())),
+                Taken::Denied(denied) => places.denied = Some(wait_of(&denied, clock.now())),
             }
         }
         Ok(places.due.len())

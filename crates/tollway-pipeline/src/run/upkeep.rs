@@ -82,7 +82,7 @@ pub(super) async fn observe(run: Arc<Run>, rules: AlarmRules, sink: Arc<dyn Alar
     loop {
         let counts = run.engine.counts().await;
         run.health.note(&counts, run.now());
-        let mut news = alarms.look_at_engine(run.health.outage(), run.now());
+        let mut news = alarms.look_at_engine(run.health.outage(run.now()));
         match counts {
             Ok(counts) => {
                 lock(&run.history).record(run.now(), counts);

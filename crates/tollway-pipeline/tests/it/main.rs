@@ -1,6 +1,7 @@
 //! Tests of the pipeline and its engines.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
+mod clock_set_back;
 mod config;
 mod metrics_guide;
 mod postgres_conforms;

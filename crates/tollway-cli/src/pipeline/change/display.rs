@@ -1,10 +1,11 @@
 //! How far a change is: a bar at a terminal, otherwise a line a minute.
 
 use indicatif::{ProgressBar, ProgressStyle};
-use tollway::{Span, Timestamp};
+use tollway::Span;
 
 use crate::context::Context;
 use crate::humanize::count;
+use crate::stopwatch::Stopwatch;
 
 /// How often a slow change prints a line where there is no terminal.
 const LINE_EVERY: Span = Span::from_mins(1);
@@ -15,7 +16,7 @@ pub(in crate::pipeline) struct Display<'a> {
     bar: ProgressBar,
     most: u64,
     slow: bool,
-    printed_at: Timestamp,
+    printed: Stopwatch,
 }
 
 impl<'a> Display<'a> {
@@ -24,7 +25,7 @@ impl<'a> Display<'a> {
         let bar = if context.output().is_watched() { ProgressBar::new(most) } else { ProgressBar::hidden() };
         let style = ProgressStyle::with_template("{bar:30} {human_pos} of {human_len}, {eta} left");
         bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
-        Self { context, bar, most, slow, printed_at: context.now() }
+        Self { context, bar, most, slow, printed: Stopwatch::start() }
     }
 
     /// The number of jobs turned out to be another.
@@ -34,10 +35,10 @@ impl<'a> Display<'a> {
         self.bar.set_length(most);
     }
 
-    pub(in crate::pipeline) fn show(&mut self, changed: u64, now: Timestamp) {
+    pub(in crate::pipeline) fn show(&mut self, changed: u64) {
         self.bar.set_position(changed);
-        if self.slow && self.bar.is_hidden() && now.since(self.printed_at) >= LINE_EVERY {
-            self.printed_at = now;
+        if self.slow && self.bar.is_hidden() && self.printed.elapsed() >= LINE_EVERY {
+            self.printed = Stopwatch::start();
             self.context.output().note(format_args!("{} of {}", count(changed), count(self.most)));
         }
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tollway::{Span, Timestamp};
+use tollway::Span;
 use tollway_pipeline::{Change, Engine, Filter, JobId, PipelineConfig, bounds};
 
 use super::display::Display;
@@ -11,6 +11,7 @@ use super::rate::JobRate;
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
 use crate::pipeline::interrupt::Interrupt;
+use crate::stopwatch::Stopwatch;
 
 /// The shortest pause between two steps with a rate. Jobs that are due earlier wait for the next step.
 const PAUSE_MIN: Span = Span::from_secs(1);
@@ -38,22 +39,22 @@ impl Steps<'_> {
     pub(super) async fn run(&self, engine: Arc<dyn Engine>) -> Result<Stepped, Failure> {
         let mut interrupt = Interrupt::listen()?;
         let mut display = Display::new(self.context, self.most, self.rate.is_some());
-        let begun_at = self.context.now();
+        let stopwatch = Stopwatch::start();
         let (mut engine, mut changed, mut after) = (Some(engine), 0, None);
         loop {
             let step = match engine.take() {
                 Some(engine) => engine,
                 None => self.config.engine.open_for_command(false).await?,
             };
-            let due = self.due(begun_at, changed);
+            let due = self.due(stopwatch, changed);
             let done = self.step(&*step, due, after).await?;
             changed += done.jobs;
             after = done.next;
-            display.show(changed, self.context.now());
+            display.show(changed);
             if after.is_none() || changed >= self.most {
                 return Ok(Stepped { changed, interrupted: None });
             }
-            let pause = self.pause(begun_at, changed);
+            let pause = self.pause(stopwatch, changed);
             // While it waits, another process may run the pipeline, or another command may change it.
             if pause > Duration::ZERO {
                 drop(step);
@@ -73,18 +74,19 @@ impl Steps<'_> {
         after: Option<JobId>,
     ) -> Result<tollway_pipeline::Changed, Failure> {
         let limit = usize::try_from(due).unwrap_or(usize::MAX).min(bounds::PAGE_MAX);
-        Ok(engine.change(self.filter.clone(), self.change, after, limit, self.context.now()).await?)
+        let now = engine.time(self.context.now());
+        Ok(engine.change(self.filter.clone(), self.change, after, limit, now).await?)
     }
 
     /// How many jobs may be changed now.
-    fn due(&self, begun_at: Timestamp, changed: u64) -> u64 {
-        let allowed = self.rate.map_or(u64::MAX, |rate| rate.allows(self.context.now().since(begun_at)));
+    fn due(&self, stopwatch: Stopwatch, changed: u64) -> u64 {
+        let allowed = self.rate.map_or(u64::MAX, |rate| rate.allows(stopwatch.elapsed()));
         allowed.min(self.most).saturating_sub(changed).max(1)
     }
 
-    fn pause(&self, begun_at: Timestamp, changed: u64) -> Duration {
+    fn pause(&self, stopwatch: Stopwatch, changed: u64) -> Duration {
         let Some(rate) = self.rate else { return Duration::ZERO };
-        let next_at = begun_at.plus(rate.next_after(changed));
-        next_at.since(self.context.now()).max(PAUSE_MIN).into()
+        let next: Duration = rate.next_after(changed).into();
+        next.saturating_sub(stopwatch.elapsed().into()).max(PAUSE_MIN.into())
     }
 }

@@ -107,7 +107,7 @@ impl Moves<'_> {
             self.look().await.map_err(|error| Failure::from(error).advise(GOES_ON))?;
             let to_move: Option<u64> = self.tasks.iter().map(|(_, progress)| progress.to_move).sum();
             display.set_most(to_move.unwrap_or(self.total));
-            display.show(self.moved(), self.context.now());
+            display.show(self.moved());
             if self.tasks.iter().all(|(_, progress)| has_settled(progress)) || late_looks == LATE_LOOKS_MAX {
                 return Ok(interrupted);
             }

@@ -16,6 +16,7 @@ use tollway_pipeline::source::{Format, Records, Source};
 use super::session::{Session, Which};
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
+use crate::stopwatch::Stopwatch;
 use batches::Batches;
 use input::Input;
 use report::Report;
@@ -75,19 +76,20 @@ pub(super) fn run(arguments: &Arguments, which: &Which, context: &Context) -> Re
     let (config, _) = which.config(context)?;
     let session = if arguments.dry_run { None } else { Some(Session::open(which, context, true)?) };
     let source = arguments.source(&config.source, &config)?;
-    let begun_at = context.now();
+    let stopwatch = Stopwatch::start();
     let mut report = Report::new(&source.stage);
     // Every file is found before the first is read.
     let inputs: Vec<Input> =
         arguments.files.iter().map(|path| Input::open(path)).collect::<Result<_, _>>()?;
     let bar = input::progress_bar(&inputs, context.output());
     for input in inputs {
+        let now = session.as_ref().map_or_else(|| context.now(), Session::now);
         let mut batches = Batches::new(session.as_ref());
-        read(arguments, source.clone(), input, &mut batches, &mut report, &bar, context)?;
+        read(arguments, source.clone(), input, &mut batches, &mut report, &bar, now)?;
         batches.finish(&mut report)?;
     }
     bar.finish_and_clear();
-    report.print(arguments.dry_run, context.now().since(begun_at), context.output())
+    report.print(arguments.dry_run, stopwatch.elapsed(), context.output())
 }
 
 /// Reads one input, record by record.
@@ -98,11 +100,10 @@ fn read(
     batches: &mut Batches<'_>,
     report: &mut Report,
     bar: &indicatif::ProgressBar,
-    context: &Context,
+    now: Timestamp,
 ) -> Result<(), Failure> {
     let format = arguments.format(&input);
     let name = input.name.clone();
-    let now = context.now();
     let mut records = Records::new(source, input.reader(bar), format);
     loop {
         let next = records.next_record(now);

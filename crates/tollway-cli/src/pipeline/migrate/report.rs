@@ -3,14 +3,15 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
+use tollway::Span;
 use tollway::core::Name;
-use tollway::{Span, Timestamp};
 use tollway_pipeline::{EngineUrl, StageCounts, State};
 
 use super::transfer::left;
 use crate::failure::{Exit, Failure};
 use crate::humanize::{self, count, counted};
 use crate::output::{GOOD, Output};
+use crate::stopwatch::Stopwatch;
 
 /// How a move ended.
 pub(super) enum End {
@@ -27,7 +28,7 @@ pub(super) enum End {
 #[derive(Clone)]
 pub(super) struct Report {
     target: String,
-    begun_at: Timestamp,
+    stopwatch: Stopwatch,
     took: Span,
     moved: BTreeMap<(Name, State), u64>,
     /// Keys that the new engine had already.
@@ -37,13 +38,14 @@ pub(super) struct Report {
 }
 
 impl Report {
-    pub(super) fn new(target: &str, now: Timestamp) -> Self {
+    pub(super) fn new(target: &str) -> Self {
         let (moved, target) = (BTreeMap::new(), target.to_owned());
-        Self { target, begun_at: now, took: Span::ZERO, moved, known: 0, recovered: 0 }
+        Self { target, stopwatch: Stopwatch::start(), took: Span::ZERO, moved, known: 0, recovered: 0 }
     }
 
-    pub(super) fn until(self, now: Timestamp) -> Self {
-        Self { took: now.since(self.begun_at), ..self }
+    /// The same, with the time that it took until now.
+    pub(super) fn ended(self) -> Self {
+        Self { took: self.stopwatch.elapsed(), ..self }
     }
 
     pub(super) fn count(&mut self, stage: &Name, state: State, new: bool) {

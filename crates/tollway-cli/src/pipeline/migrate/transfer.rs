@@ -15,6 +15,7 @@ use super::report::{End, Report};
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::pipeline::interrupt::Interrupt;
+use crate::stopwatch::Stopwatch;
 
 /// States of jobs that can be moved. A held job becomes ready when the rest of its group has moved.
 const MOVABLE: [State; 3] = [State::Ready, State::Delayed, State::Dead];
@@ -58,14 +59,14 @@ impl<'a> Transfer<'a> {
         let style =
             ProgressStyle::with_template("{bar:30} {human_pos} of {human_len} moved, {msg}{eta} left");
         bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
-        let report = Report::new(&engines.target_name, context.now());
+        let report = Report::new(&engines.target_name);
         Ok(Self { engines, context, stages, bar, report })
     }
 
     /// What was moved so far.
     pub(super) fn report(&self) -> Report {
         self.bar.finish_and_clear();
-        self.report.clone().until(self.context.now())
+        self.report.clone().ended()
     }
 
     /// Moves until no job is left, or only running ones are, for too long.
@@ -73,7 +74,7 @@ impl<'a> Transfer<'a> {
         if let Some(end) = self.recover(interrupt).await? {
             return Ok(end);
         }
-        let mut idle_since = self.context.now();
+        let mut idle = Stopwatch::start();
         loop {
             let counts = self.look().await?;
             let movable = |counts: &&StageCounts| MOVABLE.iter().any(|state| counts.of(*state) > 0);
@@ -81,7 +82,7 @@ impl<'a> Transfer<'a> {
                 if let Some(end) = self.pass(&counts, interrupt).await? {
                     return Ok(end);
                 }
-                idle_since = self.context.now();
+                idle = Stopwatch::start();
                 continue;
             }
             let running: u64 = counts.iter().map(|counts| counts.of(State::Running)).sum();
@@ -90,7 +91,7 @@ impl<'a> Transfer<'a> {
                 return Ok(End::Complete);
             }
             self.bar.set_message(format!("waiting for {running} running, "));
-            if self.context.now().since(idle_since) >= timeout {
+            if idle.elapsed() >= timeout {
                 return Ok(End::TimedOut { running, held });
             }
             if let Some(exit) = interrupt.sleep(LOOK_EVERY).await {
@@ -103,7 +104,7 @@ impl<'a> Transfer<'a> {
     async fn look(&self) -> Result<Vec<StageCounts>, Failure> {
         let source = &self.engines.source;
         for stage in &self.stages {
-            repeated(|| source.peek(stage, self.context.now())).await?;
+            repeated(|| source.peek(stage, source.time(self.context.now()))).await?;
         }
         Ok(repeated(|| source.counts()).await?)
     }
@@ -144,7 +145,8 @@ impl<'a> Transfer<'a> {
     ) -> Result<tollway_pipeline::Page<Job>, EngineError> {
         let Engines { source, target_name, .. } = self.engines;
         // Not repeated after an unclear failure: the jobs of a lost answer are found by their mark.
-        source.withdraw(filter.clone(), target_name, after, bounds::PAGE_MAX, self.context.now()).await
+        let now = source.time(self.context.now());
+        source.withdraw(filter.clone(), target_name, after, bounds::PAGE_MAX, now).await
     }
 
     /// Moves on what an interrupted move has withdrawn.
@@ -194,7 +196,7 @@ impl<'a> Transfer<'a> {
                 bytes += moved.bytes();
                 batch.push(moved);
             }
-            let imported = repeated(|| target.import(batch.clone(), self.context.now())).await?;
+            let imported = repeated(|| target.import(batch.clone(), target.time(self.context.now()))).await?;
             let ids: Vec<JobId> = batch.iter().map(|moved| moved.job.id).collect();
             repeated(|| source.confirm_moved(ids.clone(), target_name)).await?;
             for (moved, enqueued) in batch.iter().zip(&imported) {

@@ -123,7 +123,7 @@ async fn work(arguments: &Arguments, which: &Which, context: &Context) -> Result
     if let Some(publishing) = publishing {
         publishing.finish().await;
     }
-    let counted = summary.end(&*engine, stopped, given_back, context.now()).await;
+    let counted = summary.end(&*engine, stopped, given_back).await;
     if counted.is_ok() {
         PipelineAlarms(notices.clone()).finished(&summary);
     }
@@ -156,7 +156,8 @@ async fn publish(
         async move {
             let mut samples = limiter.samples().await;
             // An engine that fails says so in the log.
-            if let Ok(progress) = Progress::read(&*engine, &stages, limiter.clock().now()).await {
+            let now = engine.time(limiter.clock().now());
+            if let Ok(progress) = Progress::read(&*engine, &stages, now).await {
                 samples.extend(samples_of_process(&pipeline, progress, &own));
             }
             samples
@@ -199,13 +200,12 @@ impl Running<'_> {
     }
 
     async fn show(&mut self) {
-        let now = self.limiter.clock().now();
         if let Some(outage) = self.runner.engine_outage() {
-            return self.screen.show_outage(&outage, now);
+            return self.screen.show_outage(&outage);
         }
         let Ok(mut progress) = self.runner.progress().await else { return };
         if self.screen.is_due(progress.at) {
-            let quota = Quota::read(self.limiter, &self.config).await;
+            let quota = Quota::read(self.limiter, &self.config, progress.at).await;
             quota.complete(&mut progress);
             self.screen.show(&progress, &quota);
         }

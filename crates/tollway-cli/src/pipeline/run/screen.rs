@@ -64,9 +64,9 @@ impl Screen {
     }
 
     /// While the engine is away, nothing else is known. Without a terminal, the log says so.
-    pub(super) fn show_outage(&self, outage: &EngineOutage, now: Timestamp) {
+    pub(super) fn show_outage(&self, outage: &EngineOutage) {
         let Some(bar) = &self.live else { return };
-        let away = humanize::span(now.since(outage.since));
+        let away = humanize::span(outage.lasts);
         let kept = match outage.kept {
             0 => String::new(),
             kept => format!(

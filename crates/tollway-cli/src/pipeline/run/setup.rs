@@ -52,7 +52,7 @@ impl Setup {
                 Some(opened) => opened,
                 none => none.insert(config.engine.open_to_run().await?),
             };
-            let summary = Summary::begin(&config, &*opened.engine, context.now()).await?;
+            let summary = Summary::begin(&config, &*opened.engine).await?;
             let builder = builder(arguments, opened, &config, &limiter, &notices);
             match builder.start().await {
                 Ok(runner) => Ok((runner, summary)),

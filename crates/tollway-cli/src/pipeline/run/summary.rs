@@ -1,18 +1,19 @@
 //! What a run has done, at its end.
 
 use serde_json::{Value, json};
-use tollway::{Span, Timestamp};
+use tollway::Span;
 use tollway_pipeline::{Engine, EngineError, PipelineConfig, StageCounts, State};
 
 use crate::failure::{Exit, Failure};
 use crate::humanize::{self, count, counted};
 use crate::output::{GOOD, Output, WARN};
+use crate::stopwatch::Stopwatch;
 
 /// What a run has done.
 pub(super) struct Summary {
     pipeline: String,
     stages: Vec<StageSummary>,
-    begun_at: Timestamp,
+    stopwatch: Stopwatch,
     took: Span,
     stopped: bool,
     given_back: usize,
@@ -39,11 +40,8 @@ impl StageSummary {
 
 impl Summary {
     /// Counts from here.
-    pub(super) async fn begin(
-        config: &PipelineConfig,
-        engine: &dyn Engine,
-        now: Timestamp,
-    ) -> Result<Self, EngineError> {
+    pub(super) async fn begin(config: &PipelineConfig, engine: &dyn Engine) -> Result<Self, EngineError> {
+        let stopwatch = Stopwatch::start();
         let counts = engine.counts().await?;
         let stage = |name: &tollway::core::Name| {
             let found = counts.iter().find(|counts| counts.stage == *name).cloned();
@@ -52,7 +50,7 @@ impl Summary {
         };
         let stages = config.stages.iter().map(|config| stage(&config.name)).collect();
         let pipeline = config.name.to_string();
-        Ok(Self { pipeline, stages, begun_at: now, took: Span::ZERO, stopped: false, given_back: 0 })
+        Ok(Self { pipeline, stages, stopwatch, took: Span::ZERO, stopped: false, given_back: 0 })
     }
 
     /// Counts to here.
@@ -61,7 +59,6 @@ impl Summary {
         engine: &dyn Engine,
         stopped: bool,
         given_back: usize,
-        now: Timestamp,
     ) -> Result<(), Failure> {
         let counts = engine.counts().await?;
         for stage in &mut self.stages {
@@ -69,7 +66,7 @@ impl Summary {
                 stage.after = found.clone();
             }
         }
-        (self.stopped, self.given_back, self.took) = (stopped, given_back, now.since(self.begun_at));
+        (self.stopped, self.given_back, self.took) = (stopped, given_back, self.stopwatch.elapsed());
         Ok(())
     }
 

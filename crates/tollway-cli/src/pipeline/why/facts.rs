@@ -61,7 +61,7 @@ impl Facts {
         };
         let quota = match (limiter, cost) {
             (Some(limiter), Some(cost)) if job.state == State::Ready => {
-                waits_for(limiter, &session.config, cost).await
+                waits_for(limiter, &session.config, cost, session.now()).await
             }
             _ => None,
         };

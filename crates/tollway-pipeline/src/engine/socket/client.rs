@@ -4,6 +4,7 @@ use std::io;
 use std::path::Path;
 
 use serde::de::DeserializeOwned;
+use tokio::time::Instant;
 use tollway_core::{Name, Retry, Span, Timestamp};
 use tollway_socket::SocketClient;
 
@@ -19,7 +20,30 @@ use crate::{
 /// The jobs of a process that runs a pipeline on this machine.
 pub struct SocketEngine {
     capabilities: Capabilities,
+    clock: Option<OwnersClock>,
     client: SocketClient,
+}
+
+/// The time of the process that owns the jobs: it began with the machine's date, and goes on evenly whatever becomes of that.
+#[derive(Clone, Copy)]
+struct OwnersClock {
+    at: Timestamp,
+    then: Instant,
+}
+
+impl OwnersClock {
+    /// None: the times of calls count as they are, or that process is of a version that has no clock.
+    async fn ask(client: &SocketClient) -> Result<Option<Self>, EngineError> {
+        let said = client.ask(encode(&Call::Time { now: Timestamp::EPOCH })?).await.map_err(lost)?;
+        // After the answer: a time that is ahead would put the owner's clock ahead, a little more with each command.
+        let then = Instant::now();
+        let at = decode(&said).unwrap_or(Timestamp::EPOCH);
+        Ok((at > Timestamp::EPOCH).then_some(Self { at, then }))
+    }
+
+    fn now(&self) -> Timestamp {
+        self.at.plus(self.then.elapsed().into())
+    }
 }
 
 impl SocketEngine {
@@ -32,7 +56,8 @@ impl SocketEngine {
         })?;
         let Some(client) = client else { return Ok(None) };
         let said = client.ask(encode(&Call::Capabilities)?).await.map_err(lost)?;
-        Ok(Some(Self { capabilities: decode(&said)?, client }))
+        let clock = OwnersClock::ask(&client).await?;
+        Ok(Some(Self { capabilities: decode(&said)?, clock, client }))
     }
 
     fn ask<T: DeserializeOwned + Send + 'static>(&self, call: &Call) -> EngineAnswer<T> {
@@ -68,32 +93,36 @@ impl Engine for SocketEngine {
         self.capabilities
     }
 
+    fn time(&self, now: Timestamp) -> Timestamp {
+        self.clock.map_or(now, |clock| clock.now())
+    }
+
     fn enqueue(&self, jobs: Vec<NewJob>, now: Timestamp) -> EngineAnswer<Vec<Enqueued>> {
-        self.ask(&Call::Enqueue { jobs, now })
+        self.ask(&Call::Enqueue { jobs, now: self.time(now) })
     }
 
     fn peek(&self, stage: &Name, now: Timestamp) -> EngineAnswer<Peek> {
-        self.ask(&Call::Peek { stage: stage.clone(), now })
+        self.ask(&Call::Peek { stage: stage.clone(), now: self.time(now) })
     }
 
     fn claim(&self, request: ClaimRequest, now: Timestamp) -> EngineAnswer<Vec<Claimed>> {
-        self.ask(&Call::Claim { request, now })
+        self.ask(&Call::Claim { request, now: self.time(now) })
     }
 
     fn renew(&self, claims: Vec<Claim>, visibility: Span, now: Timestamp) -> EngineAnswer<Vec<bool>> {
-        self.ask(&Call::Renew { claims, visibility, now })
+        self.ask(&Call::Renew { claims, visibility, now: self.time(now) })
     }
 
     fn finish(&self, claim: Claim, conclusion: Conclusion, now: Timestamp) -> EngineAnswer<Finished> {
-        self.ask(&Call::Finish { claim, conclusion, now })
+        self.ask(&Call::Finish { claim, conclusion, now: self.time(now) })
     }
 
     fn release(&self, claims: Vec<Claim>, now: Timestamp) -> EngineAnswer<Vec<bool>> {
-        self.ask(&Call::Release { claims, now })
+        self.ask(&Call::Release { claims, now: self.time(now) })
     }
 
     fn abandon(&self, worker: Option<&str>, now: Timestamp) -> EngineAnswer<u64> {
-        self.ask(&Call::Abandon { worker: worker.map(str::to_owned), now })
+        self.ask(&Call::Abandon { worker: worker.map(str::to_owned), now: self.time(now) })
     }
 }
 
@@ -123,7 +152,7 @@ impl Administration for SocketEngine {
     }
 
     fn edit(&self, job: JobId, edit: Edit, now: Timestamp) -> EngineAnswer<Edited> {
-        self.ask(&Call::Edit { job, edit, now })
+        self.ask(&Call::Edit { job, edit, now: self.time(now) })
     }
 
     fn change(
@@ -134,7 +163,7 @@ impl Administration for SocketEngine {
         limit: usize,
         now: Timestamp,
     ) -> EngineAnswer<Changed> {
-        self.ask(&Call::Change { filter, change, after, limit, now })
+        self.ask(&Call::Change { filter, change, after, limit, now: self.time(now) })
     }
 
     fn stages(&self) -> EngineAnswer<Vec<StageSettings>> {
@@ -142,7 +171,7 @@ impl Administration for SocketEngine {
     }
 
     fn set_stage(&self, stage: &Name, change: StageChange, now: Timestamp) -> EngineAnswer<()> {
-        self.ask(&Call::SetStage { stage: stage.clone(), change, now })
+        self.ask(&Call::SetStage { stage: stage.clone(), change, now: self.time(now) })
     }
 
     fn purge(&self, stage: &Name, before: Timestamp, limit: usize) -> EngineAnswer<u64> {
@@ -150,7 +179,7 @@ impl Administration for SocketEngine {
     }
 
     fn record(&self, now: Timestamp) -> EngineAnswer<()> {
-        self.ask(&Call::Record { now })
+        self.ask(&Call::Record { now: self.time(now) })
     }
 
     fn samples(&self, since: Timestamp) -> EngineAnswer<Vec<Sample>> {
@@ -165,7 +194,7 @@ impl Administration for SocketEngine {
         limit: usize,
         now: Timestamp,
     ) -> EngineAnswer<Page<Job>> {
-        self.ask(&Call::Withdraw { filter, to: to.to_owned(), after, limit, now })
+        self.ask(&Call::Withdraw { filter, to: to.to_owned(), after, limit, now: self.time(now) })
     }
 
     fn confirm_moved(&self, jobs: Vec<JobId>, to: &str) -> EngineAnswer<u64> {
@@ -173,7 +202,7 @@ impl Administration for SocketEngine {
     }
 
     fn import(&self, jobs: Vec<MovedJob>, now: Timestamp) -> EngineAnswer<Vec<Enqueued>> {
-        self.ask(&Call::Import { jobs, now })
+        self.ask(&Call::Import { jobs, now: self.time(now) })
     }
 
     fn backup(&self, target: &Path) -> EngineAnswer<()> {

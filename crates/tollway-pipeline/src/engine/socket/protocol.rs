@@ -16,6 +16,7 @@ use crate::{
 #[serde(rename_all = "snake_case")]
 pub(super) enum Call {
     Capabilities,
+    Time { now: Timestamp },
     Enqueue { jobs: Vec<NewJob>, now: Timestamp },
     Peek { stage: Name, now: Timestamp },
     Claim { request: ClaimRequest, now: Timestamp },
@@ -61,6 +62,7 @@ pub(super) async fn answer(engine: &dyn Engine, line: &[u8]) -> Vec<u8> {
 async fn carry_out(engine: &dyn Engine, call: Call) -> Result<Vec<u8>, EngineError> {
     match call {
         Call::Capabilities => encode(&Ok::<_, EngineError>(engine.capabilities())),
+        Call::Time { now } => encode(&Ok::<_, EngineError>(engine.time(now))),
         Call::Enqueue { jobs, now } => {
             jobs.iter().try_for_each(NewJob::check)?;
             encode(&engine.enqueue(jobs, now).await)

@@ -3,6 +3,7 @@
 //! One thread writes and one reads. The process that opens the file owns it: a second one is refused. So the write-ahead
 //! log has one writer, whatever version of SQLite others look into the file with.
 
+mod clock;
 mod error;
 mod evidence;
 mod file;
@@ -19,12 +20,14 @@ mod work;
 mod writer;
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use rusqlite::backup::Backup;
 use tokio::sync::watch;
-use tollway_core::{Name, Retry, Span, Timestamp};
+use tollway_core::{Clock, Name, Retry, Span, Timestamp};
 
+use self::clock::EngineClock;
 use self::error::{Failure, storage};
 use self::reader::Reader;
 use self::session::Session;
@@ -46,6 +49,8 @@ use crate::job::{Job, JobId, NewJob};
 /// Jobs in a SQLite file. Dropping it writes what is queued and gives the file free.
 pub struct SqliteEngine {
     path: PathBuf,
+    /// None: every call's time counts as it is.
+    clock: Option<EngineClock>,
     /// None only while it is dropped.
     threads: Option<Threads>,
     hints: watch::Receiver<u64>,
@@ -61,15 +66,34 @@ struct Threads {
 
 impl SqliteEngine {
     /// Opens or creates a file, and becomes its owner. Fails if another process owns it, and names that process.
+    ///
+    /// The time of a call counts as it is, even if it is earlier than that of a call before: for tests that bring their own.
     pub fn open(path: &Path) -> Result<Self, EngineError> {
+        Self::open_with(path, None)
+    }
+
+    /// The same on this machine's clock: while the times of calls are behind the newest time in the file, time goes on from
+    /// there by the machine's uptime.
+    pub fn open_going_by(machine: Arc<dyn Clock>, path: &Path) -> Result<Self, EngineError> {
+        Self::open_with(path, Some(EngineClock::new(machine)))
+    }
+
+    /// The time of the jobs in a file, for a look beside the process that works on them. `None`: there is no file yet.
+    pub fn time_in(path: &Path, machine: Arc<dyn Clock>) -> Result<Option<Timestamp>, EngineError> {
+        clock::time_in(path, machine)
+    }
+
+    fn open_with(path: &Path, clock: Option<EngineClock>) -> Result<Self, EngineError> {
         let owner = file::own(path)?;
         let (hint, hints) = watch::channel(0);
         let connection = file::open_writer(path)?;
         let read_only = file::open_reader(path)?;
-        let (writer, writing) = Writer::start(connection, hint)?;
+        let kept = clock.as_ref().map(|clock| clock.resume(&connection)).transpose();
+        let kept = kept.map_err(|error| storage(&error))?;
+        let (writer, writing) = Writer::start(connection, kept, hint)?;
         let (reader, reading) = Reader::start(read_only)?;
         let threads = Some(Threads { writer, reader, handles: [reading, writing] });
-        Ok(Self { path: path.to_owned(), threads, hints, _owner: owner })
+        Ok(Self { path: path.to_owned(), clock, threads, hints, _owner: owner })
     }
 
     /// Keeps the file from growing beyond this many bytes. A job that does not fit is refused as on a full disk.
@@ -134,7 +158,12 @@ impl Engine for SqliteEngine {
         }
     }
 
+    fn time(&self, now: Timestamp) -> Timestamp {
+        self.clock.as_ref().map_or(now, |clock| clock.time(now))
+    }
+
     fn enqueue(&self, jobs: Vec<NewJob>, now: Timestamp) -> EngineAnswer<Vec<Enqueued>> {
+        let now = self.time(now);
         let bytes = jobs.iter().map(NewJob::bytes).sum();
         match within("jobs", jobs.len(), BATCH_MAX).and_then(|()| within("bytes", bytes, BATCH_BYTES_MAX)) {
             Ok(()) => {
@@ -146,10 +175,12 @@ impl Engine for SqliteEngine {
 
     fn peek(&self, stage: &Name, now: Timestamp) -> EngineAnswer<Peek> {
         let stage = stage.clone();
+        let now = self.time(now);
         self.write(Durability::Process, 0, move |session| work::peek(session, &stage, now))
     }
 
     fn claim(&self, request: ClaimRequest, now: Timestamp) -> EngineAnswer<Vec<Claimed>> {
+        let now = self.time(now);
         match within("jobs", request.count, BATCH_MAX) {
             Ok(()) => self.write(Durability::Process, 0, move |session| work::claim(session, &request, now)),
             Err(error) => refuse(error),
@@ -157,6 +188,7 @@ impl Engine for SqliteEngine {
     }
 
     fn renew(&self, claims: Vec<Claim>, visibility: Span, now: Timestamp) -> EngineAnswer<Vec<bool>> {
+        let now = self.time(now);
         match within("claims", claims.len(), BATCH_MAX) {
             Ok(()) => self
                 .write(Durability::Process, 0, move |session| work::renew(session, &claims, visibility, now)),
@@ -165,6 +197,7 @@ impl Engine for SqliteEngine {
     }
 
     fn finish(&self, claim: Claim, conclusion: Conclusion, now: Timestamp) -> EngineAnswer<Finished> {
+        let now = self.time(now);
         match check(&conclusion) {
             Ok(bytes) => self.write(Durability::Machine, bytes, move |session| {
                 finish::finish(session, &claim, conclusion, now)
@@ -174,6 +207,7 @@ impl Engine for SqliteEngine {
     }
 
     fn release(&self, claims: Vec<Claim>, now: Timestamp) -> EngineAnswer<Vec<bool>> {
+        let now = self.time(now);
         match within("claims", claims.len(), BATCH_MAX) {
             Ok(()) => self.write(Durability::Machine, 0, move |session| work::release(session, &claims, now)),
             Err(error) => refuse(error),
@@ -182,6 +216,7 @@ impl Engine for SqliteEngine {
 
     fn abandon(&self, worker: Option<&str>, now: Timestamp) -> EngineAnswer<u64> {
         let worker = worker.map(str::to_owned);
+        let now = self.time(now);
         self.write(Durability::Process, 0, move |session| work::abandon(session, worker.as_deref(), now))
     }
 
@@ -228,6 +263,7 @@ impl Administration for SqliteEngine {
     }
 
     fn edit(&self, job: JobId, edit: Edit, now: Timestamp) -> EngineAnswer<Edited> {
+        let now = self.time(now);
         let bytes = edit.data.as_ref().map_or(0, String::len);
         self.write(Durability::Machine, bytes, move |session| operate::edit(session, job, &edit, now))
     }
@@ -240,6 +276,7 @@ impl Administration for SqliteEngine {
         limit: usize,
         now: Timestamp,
     ) -> EngineAnswer<Changed> {
+        let now = self.time(now);
         self.write(Durability::Machine, 0, move |session| {
             operate::change(session, &filter, change, after, limit.min(PAGE_MAX), now)
         })
@@ -251,6 +288,7 @@ impl Administration for SqliteEngine {
 
     fn set_stage(&self, stage: &Name, change: StageChange, now: Timestamp) -> EngineAnswer<()> {
         let stage = stage.clone();
+        let now = self.time(now);
         self.write(Durability::Machine, 0, move |session| operate::set_stage(session, &stage, &change, now))
     }
 
@@ -262,6 +300,7 @@ impl Administration for SqliteEngine {
     }
 
     fn record(&self, now: Timestamp) -> EngineAnswer<()> {
+        let now = self.time(now);
         self.write(Durability::Process, 0, move |session| samples::record(session, now))
     }
 
@@ -278,6 +317,7 @@ impl Administration for SqliteEngine {
         now: Timestamp,
     ) -> EngineAnswer<Page<Job>> {
         let to = to.to_owned();
+        let now = self.time(now);
         self.write(Durability::Machine, 0, move |session| {
             moving::withdraw(session, &filter, &to, after, limit.min(PAGE_MAX), now)
         })
@@ -292,6 +332,7 @@ impl Administration for SqliteEngine {
     }
 
     fn import(&self, jobs: Vec<MovedJob>, now: Timestamp) -> EngineAnswer<Vec<Enqueued>> {
+        let now = self.time(now);
         match check_import(&jobs) {
             Ok(bytes) => {
                 self.write(Durability::Machine, bytes, move |session| moving::import(session, jobs, now))

@@ -9,6 +9,16 @@ use crate::EngineError;
 /// Each migrates the tables from the version of its index to the next. A released migration never changes.
 const MIGRATIONS: [&str; 2] = [include_str!("migrations/1.sql"), include_str!("migrations/2.sql")];
 
+/// What versions that know nothing of it leave alone, and can do without: it raises no version, so that they still open the file.
+const ADDITIONS: &str = "
+    -- One row: from which time, and which reading of the boot clock, the engine's time goes on.
+    CREATE TABLE IF NOT EXISTS clock (
+        only       INTEGER PRIMARY KEY CHECK (only = 1),
+        boot       TEXT NOT NULL,
+        since_boot INTEGER NOT NULL,
+        at         INTEGER NOT NULL
+    ) STRICT;";
+
 /// Marks the file as a pipeline's ("TwPl"), so that another database is not taken for one.
 const APPLICATION_ID: i64 = 0x5477_506c;
 
@@ -28,12 +38,16 @@ pub(super) fn prepare(connection: &mut Connection) -> Result<(), EngineError> {
     if found > MIGRATIONS.len() {
         return Err(newer(found));
     }
-    if found == MIGRATIONS.len() {
+    let has_additions: bool = transaction
+        .query_row("SELECT EXISTS (SELECT * FROM sqlite_schema WHERE name = 'clock')", [], |row| row.get(0))
+        .map_err(sql)?;
+    if found == MIGRATIONS.len() && has_additions {
         return Ok(());
     }
     for migration in MIGRATIONS.iter().skip(found) {
         transaction.execute_batch(migration).map_err(sql)?;
     }
+    transaction.execute_batch(ADDITIONS).map_err(sql)?;
     transaction.pragma_update(None, "application_id", APPLICATION_ID).map_err(sql)?;
     transaction.pragma_update(None, "user_version", MIGRATIONS.len()).map_err(sql)?;
     transaction.commit().map_err(sql)

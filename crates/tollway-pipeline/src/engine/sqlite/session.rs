@@ -3,6 +3,7 @@
 use rusqlite::{Connection, OptionalExtension, params};
 use tollway_core::{Name, Timestamp};
 
+use super::clock::KeptClock;
 use super::error::Failure;
 use super::rows::micros;
 use crate::bounds::STAGES_MAX;
@@ -27,13 +28,14 @@ pub(super) struct Session<'c> {
     stages: Option<Vec<Stage>>,
     /// Changes of counters: stage, kind, by how much.
     changes: Vec<(i64, i64, i64)>,
+    clock: Option<KeptClock>,
     /// Groups of which a job entered or left a stage in this operation.
     moved_groups: Vec<(String, Timestamp)>,
 }
 
 impl<'c> Session<'c> {
-    pub(super) fn new(connection: &'c Connection) -> Self {
-        Self { connection, woke: false, stages: None, changes: Vec::new(), moved_groups: Vec::new() }
+    pub(super) fn new(connection: &'c Connection, clock: Option<KeptClock>) -> Self {
+        Self { connection, woke: false, stages: None, changes: Vec::new(), clock, moved_groups: Vec::new() }
     }
 
     /// Every stage.
@@ -162,6 +164,13 @@ impl<'c> Session<'c> {
     pub(super) fn forget(&mut self) {
         self.back_to(0);
         self.woke = false;
+        self.clock.iter_mut().for_each(KeptClock::forget);
+    }
+
+    /// Writes from where the engine's time goes on, if that is due, before the commit.
+    pub(super) fn write_clock(&mut self) -> rusqlite::Result<()> {
+        let connection = self.connection;
+        self.clock.as_mut().map_or(Ok(()), |clock| clock.write(connection))
     }
 
     /// Writes the counters that changed, before the commit.

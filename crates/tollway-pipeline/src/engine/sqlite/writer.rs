@@ -13,6 +13,7 @@ use rusqlite::Connection;
 use tokio::sync::{oneshot, watch};
 use tollway_core::Retry;
 
+use super::clock::KeptClock;
 use super::error::{Failure, concerns_all, storage};
 use super::session::Session;
 use crate::{EngineAnswer, EngineError, EngineFault};
@@ -86,6 +87,7 @@ impl Writer {
     /// Starts the thread. `hints` changes after commits that may have made jobs ready.
     pub(super) fn start(
         connection: Connection,
+        clock: Option<KeptClock>,
         hints: watch::Sender<u64>,
     ) -> Result<(Self, std::thread::JoinHandle<()>), EngineError> {
         let (queue, queued) = sync_channel(QUEUED_MAX);
@@ -93,7 +95,7 @@ impl Writer {
         let bytes = queued_bytes.clone();
         let thread = std::thread::Builder::new()
             .name("tollway-jobs-write".to_owned())
-            .spawn(move || serve(&connection, &queued, &bytes, &hints))
+            .spawn(move || serve(&connection, clock, &queued, &bytes, &hints))
             .map_err(|error| EngineError::storage(Retry::Safe, format!("cannot start a thread: {error}")))?;
         Ok((Self { queue, queued_bytes }, thread))
     }
@@ -132,11 +134,12 @@ impl Writer {
 
 fn serve(
     connection: &Connection,
+    clock: Option<KeptClock>,
     queued: &Receiver<Queued>,
     queued_bytes: &AtomicUsize,
     hints: &watch::Sender<u64>,
 ) {
-    let mut session = Session::new(connection);
+    let mut session = Session::new(connection, clock);
     let mut waiting: VecDeque<Queued> = VecDeque::new();
     let mut durability = Durability::Machine;
     loop {
@@ -226,6 +229,7 @@ fn commit(
         .map_err(Failure::from)
         .and_then(|_| run_all(session, waiting, batch))
         .and_then(|()| session.write_counters().map_err(Failure::from))
+        .and_then(|()| session.write_clock().map_err(Failure::from))
         .and_then(|()| Ok(connection.prepare_cached("COMMIT")?.execute([]).map(drop)?));
     let Err(failure) = committed else { return Ok(()) };
     // `BEGIN` may have failed with every operation still waiting: its first caller hears of it.
