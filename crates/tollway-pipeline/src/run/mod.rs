@@ -9,6 +9,7 @@ mod builder;
 mod clock;
 mod conclude;
 mod dispatch;
+mod finished;
 mod history;
 pub mod metrics;
 mod own_events;
@@ -18,9 +19,9 @@ mod stage;
 mod upkeep;
 mod work;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use tokio::sync::{Notify, watch};
@@ -29,7 +30,7 @@ use tollway::Limiter;
 use tollway_core::{Name, Span, Subject, Timestamp};
 
 pub use builder::{RunError, RunnerBuilder};
-pub use own_events::OwnEvents;
+pub use own_events::{CallTimes, LastError, OwnEvents};
 
 use self::active::ActiveClaims;
 use self::alarm::Alarm;
@@ -37,7 +38,7 @@ pub(crate) use self::clock::sleep_until;
 use self::history::History;
 use self::progress::Progress;
 use self::stage::{Handlers, RunStage};
-use crate::{Engine, EngineAnswer, EngineError, PipelineConfig, StageChange, State};
+use crate::{Engine, EngineAnswer, EngineError, PipelineConfig, StageChange};
 
 /// How often a finished pipeline is looked for.
 const LOOK_EVERY: Span = Span::from_millis(200);
@@ -81,6 +82,8 @@ struct Run {
     /// What this process did in each stage.
     own_events: OwnEvents,
     raised: Mutex<Vec<Alarm>>,
+    /// Stages that this process has paused, because too many of their jobs failed or their handler does not start.
+    paused_here: Mutex<BTreeSet<Name>>,
     /// The settings of a stage may have changed.
     wake: Notify,
     phase: watch::Receiver<Phase>,
@@ -191,23 +194,13 @@ impl Runner {
     }
 
     /// Waits until no job is ready, delayed or running; of a small batch, until its jobs have left. Held jobs and dead letters
-    /// wait for others.
+    /// wait for others, and so do the jobs of a stage that this process has paused itself. Of a runner of some stages
+    /// ([`RunnerBuilder::only`]), stages after them do not count.
     pub async fn finished(&self) -> Result<(), EngineError> {
-        let first = self.run.stages().first().map(|stage| stage.config.name.clone());
         loop {
-            let batch_started =
-                self.run.jobs_left.as_ref().is_some_and(|left| left.load(Ordering::Relaxed) == 0);
             let counts = self.run.engine.counts().await?;
-            let open: u64 = counts
-                .iter()
-                .map(|counts| match batch_started && Some(&counts.stage) == first.as_ref() {
-                    true => counts.of(State::Running),
-                    false => {
-                        [State::Ready, State::Delayed, State::Running].map(|s| counts.of(s)).iter().sum()
-                    }
-                })
-                .sum();
-            if open == 0 {
+            let stopped = finished::stopped_stages(&self.run).await?;
+            if finished::open_jobs(&self.run, &counts, &stopped) == 0 {
                 return Ok(());
             }
             self.run.sleep_until(self.run.now().plus(LOOK_EVERY)).await;

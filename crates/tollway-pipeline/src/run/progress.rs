@@ -4,12 +4,15 @@ use std::collections::BTreeMap;
 
 use tollway_core::{Name, Span, Timestamp};
 
-use super::history::{History, attempts_left, of};
+use super::history::{History, attempts_by_stage, of};
 use super::{Run, lock};
-use crate::{Administration, EngineError, Events, State};
+use crate::{Administration, EngineError, Events, StageCounts, State};
 
 /// The time over which the current rate is measured.
 const RECENT: Span = Span::from_mins(1);
+
+/// The shortest time over which the rate of the estimated end is measured: shorter waits are part of it.
+const RATES_OVER: Span = Span::from_mins(2);
 
 /// How far a pipeline is.
 #[derive(Clone, Debug, PartialEq)]
@@ -18,12 +21,27 @@ pub struct Progress {
     pub at: Timestamp,
     /// Its stages, the first one first.
     pub stages: Vec<StageProgress>,
+    /// Stages that are not among them and have jobs that have not left: a stage was renamed or removed. No worker claims there.
+    pub unlisted: Vec<StageCounts>,
     /// Jobs done a minute in all stages, measured over the last minute; none: too early to say.
     pub per_minute: Option<f64>,
     /// Attempts that are still to be made, if every job hands on as many as those before it.
     pub left: f64,
-    /// When all may be done.
+    /// The same of each stage.
+    pub left_by_stage: Vec<f64>,
+    /// When all may be done. None: too early to say, or no end is in sight, as `stands` says.
     pub eta: Option<Eta>,
+    /// Why no end is in sight.
+    pub stands: Option<Stands>,
+}
+
+/// Why a pipeline with jobs has no end in sight, whatever its rate was.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Stands {
+    /// These stages are paused and have jobs, or jobs will come to them.
+    Paused(Vec<Name>),
+    /// All that is left are jobs that wait for their groups.
+    Held,
 }
 
 /// When all may be done: between the best and the worst rate of the last minutes in which it ran.
@@ -153,11 +171,75 @@ async fn of_engine(
         }
     };
     let stages: Vec<StageProgress> = names.iter().map(stage).collect();
-    let left = attempts_left(&counts, names);
+    let unlisted = unlisted(&counts, names);
+    let left_by_stage = attempts_by_stage(&counts, names);
+    let left = left_by_stage.iter().sum();
     let eta = eta(&history, names, left, now);
+    let stands = stands(&stages);
+    let eta = eta.filter(|_| stands.is_none());
     let rates = stages.iter().map(|stage| stage.per_minute);
     let per_minute = rates.fold(None, |sum: Option<f64>, rate| Some(sum.unwrap_or(0.0) + rate?));
-    Ok(Progress { at: now, stages, per_minute, left, eta })
+    let progress = Progress { at: now, stages, unlisted, per_minute, left, left_by_stage, eta, stands };
+    Ok(progress.after_waits())
+}
+
+/// Why no end is in sight.
+fn stands(stages: &[StageProgress]) -> Option<Stands> {
+    let mut paused = Vec::new();
+    let mut arriving = false;
+    for stage in stages {
+        // Jobs that run in a paused stage come to their end.
+        if stage.paused && (arriving || stage.open_jobs() > stage.running) {
+            paused.push(stage.stage.clone());
+        }
+        arriving |= stage.open_jobs() > 0;
+    }
+    let sum = |of: fn(&StageProgress) -> u64| stages.iter().map(of).sum::<u64>();
+    let held = sum(|stage| stage.held);
+    match paused.is_empty() {
+        false => Some(Stands::Paused(paused)),
+        true if held > 0 && sum(StageProgress::open_jobs) == held => Some(Stands::Held),
+        true => None,
+    }
+}
+
+impl StageProgress {
+    /// Jobs that have not left, without dead letters.
+    fn open_jobs(&self) -> u64 {
+        self.ready + self.running + self.retrying + self.held
+    }
+}
+
+impl Progress {
+    /// The end is not before this time.
+    #[must_use]
+    pub fn not_before(mut self, at: Timestamp) -> Self {
+        if let Some(eta) = self.eta.as_mut().filter(|_| self.left > 0.0) {
+            (eta.earliest, eta.latest) = (eta.earliest.max(at), eta.latest.max(at));
+        }
+        self
+    }
+
+    /// The same once until when stages wait for quota is known. While all that could run waits for longer than rates are
+    /// measured over, nothing of the rate applies before.
+    #[must_use]
+    pub fn after_waits(mut self) -> Self {
+        let busy = self.stages.iter().any(|stage| stage.running + stage.retrying > 0);
+        let ready = || self.stages.iter().filter(|stage| stage.ready > 0);
+        let waits = ready().map(|stage| stage.waiting_until.unwrap_or(self.at)).min();
+        let Some(until) = waits.filter(|until| *until > self.at && !busy) else { return self };
+        let wait = until.since(self.at);
+        if let Some(eta) = self.eta.as_mut().filter(|_| wait > RATES_OVER) {
+            (eta.earliest, eta.latest) = (eta.earliest.plus(wait), eta.latest.plus(wait));
+        }
+        self.not_before(until)
+    }
+}
+
+/// Stages that are not among these, with jobs that have not left.
+pub fn unlisted(counts: &[StageCounts], names: &[Name]) -> Vec<StageCounts> {
+    let others = counts.iter().filter(|counts| !names.contains(&counts.stage));
+    others.filter(|counts| counts.open() > 0).cloned().collect()
 }
 
 fn since(now: Events, before: Events) -> Events {

@@ -10,7 +10,7 @@ use tower::ServiceExt;
 
 use super::conclude::{Concluded, conclude};
 use super::stage::RunStage;
-use super::{Phase, Run};
+use super::{Phase, Run, lock};
 use crate::handler::{Answer, Task, Turn};
 use crate::{
     Attempt, Cause, Claim, Claimed, Conclusion, EngineError, EngineFault, Finished, Job, JobCost, StageChange,
@@ -52,8 +52,10 @@ async fn attempt(run: &Arc<Run>, stage: &RunStage, claimed: &Claimed, turn: &Tur
         run.active.begin(&claimed.claim, run.now());
     }
     run.own_events.called(&stage.config.name);
+    let called_at = run.now();
     let answer = call(run, stage, &claimed.job, turn).await;
     let now = run.now();
+    run.own_events.answered(&stage.config.name, now.since(called_at));
     let concluded = conclude(&stage.config, &stage.later, &claimed.job, answer, now);
     let Concluded { conclusion, hold, cost, pause } = concluded;
     if let (Some(hold), Conclusion::Again { attempt, .. }) = (hold, &conclusion) {
@@ -116,6 +118,7 @@ async fn hold_policies(run: &Run, stage: &RunStage, job: &Job, hold: Span) {
 
 pub(super) async fn pause_stage(run: &Run, stage: &RunStage, reason: &str) {
     tracing::error!(stage = %stage.config.name.as_str(), reason, "stage paused; resume it when its handler works");
+    lock(&run.paused_here).insert(stage.config.name.clone());
     let paused = StageChange { paused: Some(true), ..StageChange::default() };
     if let Err(error) = run.set_stage(&stage.config.name, paused).await {
         tracing::warn!(%error, "the stage could not be paused");
@@ -138,7 +141,7 @@ async fn store(run: &Run, stage: &RunStage, claim: &Claim, mut conclusion: Concl
                 return;
             }
             Ok(_) => {
-                run.own_events.concluded(&stage.config.name, &conclusion);
+                run.own_events.concluded(&stage.config.name, &conclusion, run.now());
                 return;
             }
             Err(error) if error.fault == EngineFault::Caller => {

@@ -54,6 +54,9 @@ impl Setup {
         if let Some(jobs) = arguments.jobs {
             builder = builder.jobs_max(jobs);
         }
+        if let Some(only) = arguments.stages(&config)? {
+            builder = builder.only(only);
+        }
         let runner = builder.start().await?;
         Ok(Self { config, file, limiter, engine: opened.engine, commands: opened.commands, runner, notices })
     }

@@ -1,5 +1,6 @@
 //! The operators' commands of a pipeline, run as a user runs them: beside an idle file, and beside a process that owns it.
 
+mod again;
 mod change;
 mod dead;
 mod dead_edit;
@@ -12,6 +13,7 @@ mod move_task;
 mod plan;
 #[cfg(feature = "postgres")]
 mod postgres;
+mod renamed;
 mod results;
 #[cfg(feature = "aws")]
 mod sqs;
@@ -35,6 +37,7 @@ const COMMANDS: &[&[&str]] = &[
     &["prioritize"],
     &["results"],
     &["backup"],
+    &["move"],
     &["migrate"],
     &["dead", "list"],
     &["dead", "show"],

@@ -1,6 +1,7 @@
 //! The runner, in virtual time with Rust handlers, and in real time with processes.
 
 mod bad_handlers;
+mod finished;
 mod http;
 mod order;
 mod paused;
