@@ -270,7 +270,9 @@ mod tests {
         let meter = Meter::new(&limit, &reading, minute(0, 40));
         let line = Meter::lines(std::slice::from_ref(&meter), minute(0, 40)).remove(0);
         assert!(line.contains("this window is used up") && line.contains("next call at "), "{line}");
-        assert!(meter.booked_ahead(minute(0, 40)).unwrap().starts_with("booked ahead: 5 of 200 requests of "));
+        assert!(
+            meter.booked_ahead(minute(0, 40)).unwrap().starts_with("booked ahead: 5 of 200 requests of ")
+        );
         let json = serde_json::to_value(&meter).unwrap();
         assert_eq!(json["closed_until"], minute(1, 0).to_string());
         assert_eq!(json["as_of"], minute(1, 0).to_string());

@@ -23,12 +23,12 @@ pub(super) struct Live {
 }
 
 impl Live {
-    /// For text that is not on a terminal.
-    pub(super) fn plain() -> Self {
-        Self { width: COLUMNS, own: None, next_due: BTreeMap::new(), last_error: None }
+    /// For text that is written once.
+    pub(super) fn of_width(width: usize) -> Self {
+        Self { width, own: None, next_due: BTreeMap::new(), last_error: None }
     }
 
-    /// For a terminal: standard error, or standard output.
+    /// For a terminal, on which it is drawn again and again.
     pub(super) async fn read(
         width: Option<usize>,
         own: Option<&OwnEvents>,

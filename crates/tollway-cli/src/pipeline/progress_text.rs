@@ -37,8 +37,10 @@ fn retry_remark(stage: &StageProgress, live: &Live, now: Timestamp) -> Option<St
 
 /// Jobs that no worker claims, because the config lacks their stage.
 fn unlisted_lines(counts: &StageCounts, width: usize) -> Vec<String> {
-    let command = move_command(&counts.stage);
-    hanging(&format!("{}: {command}", remark(counts)), BAD, width)
+    let mut lines = hanging(&remark(counts), BAD, width);
+    // On a line of its own, so that it can be copied.
+    lines.push(format!("{INDENT}{}", move_command(&counts.stage)));
+    lines
 }
 
 fn error_line(last: &LastError, width: usize, now: Timestamp) -> String {

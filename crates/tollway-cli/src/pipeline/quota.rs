@@ -115,7 +115,9 @@ impl Quota {
     /// Before when the limits do not grant what is left.
     fn granted_by(&self, progress: &Progress, config: &PipelineConfig) -> Option<Timestamp> {
         let mut amounts: BTreeMap<(String, String), f64> = BTreeMap::new();
-        for (stage, left) in config.stages.iter().zip(&progress.left_by_stage) {
+        for ((stage, now), left) in config.stages.iter().zip(&progress.stages).zip(&progress.left_by_stage) {
+            // Running jobs have taken already.
+            let left = (left - now.running as f64).max(0.0);
             for (policy, units) in stage.take.amounts() {
                 for (unit, amount) in units {
                     *amounts.entry((policy.clone(), unit)).or_default() += left * amount as f64;

@@ -48,7 +48,7 @@ pub(super) fn run(arguments: &Arguments, which: &Which, context: &Context) -> Re
     if context.output().is_json() {
         context.output().json(&to_json(&session, &progress, &quota))?;
     } else {
-        let live = Live { width: stdout_width().unwrap_or(COLUMNS), ..Live::plain() };
+        let live = Live::of_width(stdout_width().unwrap_or(COLUMNS));
         for line in progress_text::lines(&progress, &quota, &live) {
             context.output().line(line)?;
         }

@@ -31,6 +31,7 @@ use super::stage_names::{move_command, not_in_config, remark};
 use crate::cloudwatch::Publishing;
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
+use crate::layout::COLUMNS;
 use crate::serve::log::{self, Level};
 use alarms::PipelineAlarms;
 use reload::Follower;
@@ -241,7 +242,7 @@ impl Running<'_> {
                     let own = self.runner.own_events();
                     Live::read(stderr_width(), Some(&own), &progress, self.engine).await
                 }
-                false => Live::plain(),
+                false => Live::of_width(COLUMNS),
             };
             self.screen.show(&progress, &quota, &live);
         }

@@ -22,7 +22,7 @@ fn dropped_keys_are_counted_apart_and_revived_on_purpose() {
     lab.ok(&["dead", "export", "--output", "dead.jsonl"]);
     assert_eq!(lab.ok(&["dead", "drop", "--all", "--yes"]), "dropped 2 dead letters\n");
     let more = std::fs::read_to_string(lab.home.path().join("dead.jsonl")).unwrap();
-    lab.home.write("dead.jsonl", &format!("{more}{{\"chunk_key\": \"waits\"}}\n"));
+    lab.home.write("dead.jsonl", format!("{more}{{\"chunk_key\": \"waits\"}}\n"));
     let (exit, said, _) = lab.run(&["enqueue", "dead.jsonl"]);
     assert_eq!(exit, 65, "{said}");
     assert!(

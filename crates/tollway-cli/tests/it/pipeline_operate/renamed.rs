@@ -53,7 +53,10 @@ fn move_brings_jobs_to_the_new_name() {
     assert_eq!(dry, "would move 3 jobs from autotag to tag: 2 ready, 1 dead\n");
     let (exit, said, hint) = lab.run(&["move", "--from", "autotag", "--to", "tag"]);
     assert_eq!(exit, 65, "{said}");
-    assert_eq!(said, "moved 2 jobs from autotag to tag\n1 key that tag knows already stay in autotag:\n  2\n");
+    assert_eq!(
+        said,
+        "moved 2 jobs from autotag to tag\n1 key that tag knows already stay in autotag:\n  2\n"
+    );
     assert!(hint.contains("cancel --stage autotag"), "{hint}");
     assert_eq!(lab.ok(&["cancel", "--stage", "autotag", "--yes"]), "cancelled 1 job\n");
     let (exit, said, log) = lab.run(&["run"]);
@@ -76,7 +79,11 @@ fn move_leaves_running_jobs_to_their_worker() {
     let claimed = jobs.claim("autotag", 1).pop().unwrap();
     let (exit, said, note) = lab.run(&["move", "--from", "autotag", "--to", "tag", "--json"]);
     let said: serde_json::Value = serde_json::from_str(&said).unwrap();
-    assert_eq!((&said["moved"], &said["known"], &said["running"]), (&1.into(), &1.into(), &1.into()), "{note}");
+    assert_eq!(
+        (&said["moved"], &said["known"], &said["running"]),
+        (&1.into(), &1.into(), &1.into()),
+        "{note}"
+    );
     assert_eq!((exit, &said["known_keys"]), (65, &serde_json::json!(["2"])));
     let done = tollway_pipeline::Conclusion::Done { outputs: Vec::new(), result: None };
     jobs.finish(claimed, done);
@@ -89,7 +96,10 @@ fn run_works_on_the_named_stages() {
     lab.ok(&["cancel", "--stage", "autotag", "--yes"]);
     let (exit, said, log) = lab.run(&["run", "--stage", "tag"]);
     assert_eq!(exit, 0, "{said}{log}");
-    assert!(said.starts_with("all jobs of these stages are done; done in ") && said.contains(": tag 1"), "{said}");
+    assert!(
+        said.starts_with("all jobs of these stages are done; done in ") && said.contains(": tag 1"),
+        "{said}"
+    );
     assert_eq!(lab.json(&["status"])["stages"][1]["ready"], 1);
     let (exit, _, error) = lab.run(&["run", "--stage", "tog"]);
     assert_eq!(exit, 2, "{error}");

@@ -47,10 +47,12 @@ fn status_is_watched_on_a_terminal() {
     jobs.add((0..4).map(|n| job("autotag", &n.to_string())).collect());
     let watch = format!("{} pipeline status --watch; echo exit $?", tollway());
     let terminal = Terminal::new(&lab.home, &watch);
-    terminal.until(|screen| screen.contains("autotag") && screen.contains("4 attempts left"));
+    terminal.until(|screen| {
+        screen.contains("autotag") && screen.contains("12 attempts left") && screen.contains("0 %")
+    });
     jobs.complete("autotag", &[], None);
     jobs.complete("autotag", &[], None);
-    terminal.until(|screen| screen.contains("2 attempts left"));
+    terminal.until(|screen| screen.contains("50 %") && screen.contains("█"));
     terminal.keys("C-c");
     terminal.until(|screen| screen.contains("exit 0"));
 }

@@ -4,7 +4,7 @@ use tollway_core::Span;
 use tollway_pipeline::handler::{Answer, Handler, Task, handler_fn};
 use tollway_pipeline::run::progress::Stands;
 use tollway_pipeline::run::{RunError, Runner};
-use tollway_pipeline::{Engine, NewJob, StageChange, StageConfig, State};
+use tollway_pipeline::{NewJob, StageChange, StageConfig, State};
 
 use super::paused::Lab;
 use super::{chain, enqueue, jobs, name, stage};
