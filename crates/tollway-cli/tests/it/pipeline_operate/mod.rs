@@ -10,6 +10,7 @@ mod live_move;
 mod migrate;
 #[cfg(feature = "aws")]
 mod move_task;
+mod paused;
 mod plan;
 #[cfg(feature = "postgres")]
 mod postgres;
