@@ -242,6 +242,7 @@ mod tests {
             unlisted: Vec::new(),
             per_minute: None,
             left: 5.0,
+            left_by_stage: vec![5.0],
             eta: None,
             stands: None,
         }

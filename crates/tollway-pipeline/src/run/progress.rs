@@ -264,3 +264,70 @@ fn eta(history: &History, names: &[Name], left: f64, now: Timestamp) -> Option<E
     let moved = history.moved(names, f64::midpoint(best, worst), left, now);
     Some(Eta { earliest: at(best), latest: at(worst), moved })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stage(name: &str, ready: u64, held: u64) -> StageProgress {
+        StageProgress {
+            stage: Name::new(name).unwrap(),
+            done: 0,
+            ready,
+            waiting_until: None,
+            running: 0,
+            retrying: 0,
+            held,
+            dead: 0,
+            paused: false,
+            per_minute: None,
+            events: Events::default(),
+            recent: Events::default(),
+        }
+    }
+
+    fn at(minutes: u64) -> Timestamp {
+        Timestamp::from_secs(60 * minutes)
+    }
+
+    /// 4 minutes of work, by the rate of the last minutes.
+    fn progress(stages: Vec<StageProgress>) -> Progress {
+        let eta = Some(Eta { earliest: at(4), latest: at(5), moved: None });
+        let (unlisted, left_by_stage) = (Vec::new(), vec![400.0]);
+        let stands = stands(&stages);
+        Progress { at: at(0), stages, unlisted, per_minute: None, left: 400.0, left_by_stage, eta, stands }
+    }
+
+    fn range(progress: &Progress) -> (Timestamp, Timestamp) {
+        progress.eta.map(|eta| (eta.earliest, eta.latest)).unwrap()
+    }
+
+    #[test]
+    fn end_is_after_the_quota_that_all_wait_for() {
+        let waits = |until| StageProgress { waiting_until: Some(until), ..stage("a", 400, 0) };
+        assert_eq!(range(&progress(vec![waits(at(60))]).after_waits()), (at(64), at(65)));
+        // A wait within the window that the rate was measured over is part of the rate.
+        assert_eq!(range(&progress(vec![waits(at(1))]).after_waits()), (at(4), at(5)));
+        // Another stage goes on meanwhile.
+        let both = progress(vec![waits(at(60)), stage("free", 1, 0)]).after_waits();
+        assert_eq!(range(&both), (at(4), at(5)));
+        assert_eq!(range(&progress(vec![waits(at(60))]).not_before(at(90))), (at(90), at(90)));
+    }
+
+    #[test]
+    fn no_end_is_in_sight_behind_a_pause_or_for_held_jobs_alone() {
+        let paused = |stage| StageProgress { paused: true, ..stage };
+        let names = |found: Option<Stands>| match found {
+            Some(Stands::Paused(stages)) => stages.iter().map(|stage| stage.as_str().to_owned()).collect(),
+            other => vec![format!("{other:?}")],
+        };
+        assert_eq!(names(stands(&[paused(stage("a", 1, 0)), stage("b", 1, 0)])), ["a"]);
+        assert_eq!(names(stands(&[stage("a", 1, 0), paused(stage("b", 0, 0))])), ["b"], "jobs will come");
+        assert_eq!(stands(&[paused(stage("a", 0, 0)), stage("b", 1, 0)]), None, "nothing is there");
+        let ends = StageProgress { running: 2, ..paused(stage("a", 0, 0)) };
+        assert_eq!(stands(&[ends]), None, "what runs comes to its end");
+        assert_eq!(stands(&[stage("a", 0, 0), stage("b", 0, 3)]), Some(Stands::Held));
+        assert_eq!(stands(&[stage("a", 1, 0), stage("b", 0, 3)]), None);
+        assert_eq!(stands(&[stage("a", 0, 0)]), None);
+    }
+}
