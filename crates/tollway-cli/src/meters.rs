@@ -2,9 +2,9 @@
 
 use anstyle::Style;
 use serde::Serialize;
-use tollway::core::Reading;
+use tollway::core::{Algorithm, Reading};
 use tollway::source::Origin;
-use tollway::{Limit, LimitUsage, Policy, Timestamp, Usage};
+use tollway::{Limit, LimitUsage, Policy, Span, Timestamp, Usage};
 
 use crate::humanize;
 use crate::layout::{COLUMNS, INDENT};
@@ -30,6 +30,9 @@ pub(crate) struct Meter {
     reset_ms: u64,
     /// The time of the figures: in the future if other takes are booked ahead.
     as_of: String,
+    /// The end of the running window, if takes are booked past it: no take is granted before.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    closed_until: Option<String>,
     /// The origin of the amount, if known.
     #[serde(skip_serializing_if = "Option::is_none")]
     from: Option<String>,
@@ -39,12 +42,49 @@ pub(crate) struct Meter {
     resets_at: Timestamp,
     #[serde(skip)]
     read_at: Timestamp,
+    #[serde(skip)]
+    closed: Option<Timestamp>,
+    /// When the window of the figures begins.
+    #[serde(skip)]
+    window_start: Timestamp,
+}
+
+/// How far the store's clock may be ahead of this machine's without being a booking.
+const CLOCKS_APART_MAX: Span = Span::from_millis(50);
+
+/// The beginning of the window that contains `as_of`.
+pub(crate) fn window_start(limit: &Limit, as_of: Timestamp, resets_at: Timestamp) -> Timestamp {
+    match limit.algorithm() {
+        Algorithm::Window(calendar) => calendar.window_at(as_of).0,
+        _ => resets_at.minus(limit.period().unwrap_or(Span::ZERO)),
+    }
+}
+
+/// The end of the window that runs now, if takes are booked past it, up to `as_of`. The count of the running window is not
+/// stored then: its meter shows the window of the last booking.
+pub(crate) fn closed_until(
+    limit: &Limit,
+    as_of: Timestamp,
+    resets_at: Timestamp,
+    now: Timestamp,
+) -> Option<Timestamp> {
+    if as_of.since(now) <= CLOCKS_APART_MAX {
+        return None;
+    }
+    let end = match limit.algorithm() {
+        Algorithm::Window(calendar) => calendar.window_at(now).1,
+        // It begins with the first of the takes that are booked.
+        Algorithm::FromFirstCall(period) => resets_at.minus(*period),
+        _ => return None,
+    };
+    (end > now && end <= as_of).then_some(end)
 }
 
 impl Meter {
     fn new(limit: &Limit, reading: &Reading, now: Timestamp) -> Self {
         let Reading { capacity, used, remaining, resets_at, as_of, .. } = *reading;
         let holds_slots = limit.has_slots();
+        let closed = closed_until(limit, as_of, resets_at, now);
         Self {
             name: limit.name().to_string(),
             unit: if holds_slots { "slots".to_owned() } else { limit.unit().to_string() },
@@ -59,6 +99,9 @@ impl Meter {
             origin: None,
             resets_at,
             read_at: as_of,
+            closed_until: closed.map(|until| until.to_string()),
+            closed,
+            window_start: window_start(limit, as_of, resets_at),
         }
     }
 
@@ -97,16 +140,22 @@ impl Meter {
 
     /// Up to when other takes are booked, if any are.
     pub(crate) fn booked_until(&self, now: Timestamp) -> Option<Timestamp> {
-        // The store's clock may be slightly ahead of this machine's.
-        (self.read_at.since(now) > tollway::Span::from_millis(50)).then_some(self.read_at)
+        (self.read_at.since(now) > CLOCKS_APART_MAX).then_some(self.read_at)
+    }
+
+    /// `booked ahead: 5 of 200 requests of 14:01:00`, if takes are booked past the running window.
+    pub(crate) fn booked_ahead(&self, now: Timestamp) -> Option<String> {
+        let closed = self.closed?;
+        // The figures are those of the window of the last booking, which is not always the next one.
+        let of = humanize::moment(closed.max(self.window_start), now);
+        Some(format!("booked ahead: {} of {of}", self.used_text()))
     }
 
     /// The meters as indented lines of text that fit the screen. A name that is too long gets a line of its own.
     pub(crate) fn lines(meters: &[Self], now: Timestamp) -> Vec<String> {
         let width = meters.iter().map(|meter| meter.name.len()).max().unwrap_or(0);
         let longest = |(cells, clock)| {
-            let texts =
-                meters.iter().map(|meter| meter.used_text().len() + meter.reset_text(now, clock).len());
+            let texts = meters.iter().map(|meter| meter.now_text().len() + meter.next_text(now, clock).len());
             let cells = usize::try_from(cells).unwrap_or(0);
             texts.max().unwrap_or(0) + cells + 3 * INDENT.len()
         };
@@ -121,12 +170,29 @@ impl Meter {
 
     fn line(&self, name: &str, width: usize, (length, clock): (u64, bool), now: Timestamp) -> String {
         let style = self.style();
-        let filled = cells(self.used, self.capacity, length);
+        let filled = if self.closed.is_some() { length } else { cells(self.used, self.capacity, length) };
         let bar: String = (0..length).map(|cell| if cell < filled { '█' } else { '░' }).collect();
-        let (used, reset) = (self.used_text(), self.reset_text(now, clock));
+        let (used, reset) = (self.now_text(), self.next_text(now, clock));
         format!(
             "{INDENT}{name:width$}{INDENT}{style}{bar}{style:#}{INDENT}{used}{INDENT}{FAINT}{reset}{FAINT:#}"
         )
+    }
+
+    /// What is used of the running window.
+    fn now_text(&self) -> String {
+        match self.closed {
+            Some(_) => "this window is used up".to_owned(),
+            None => self.used_text(),
+        }
+    }
+
+    /// When it goes on.
+    fn next_text(&self, now: Timestamp, clock: bool) -> String {
+        match (self.closed, clock) {
+            (None, _) => self.reset_text(now, clock),
+            (Some(next), true) => format!("next call at {}", humanize::moment(next, now)),
+            (Some(next), false) => format!("next call in {}", humanize::span(next.since(now))),
+        }
     }
 
     /// `3 of 200 requests`.
@@ -158,7 +224,7 @@ impl Meter {
     }
 
     fn style(&self) -> Style {
-        if self.remaining == 0 {
+        if self.remaining == 0 || self.closed.is_some() {
             BAD
         } else if self.used.saturating_mul(10) >= self.capacity.saturating_mul(8) {
             WARN
@@ -180,6 +246,37 @@ fn cells(used: u64, capacity: u64, length: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn window_that_bookings_have_passed_is_closed_until_its_end() {
+        let minute = |minute: u64, second: u64| Timestamp::from_secs(28_000_000 * 60 + 60 * minute + second);
+        let limit: Limit = "200 requests / minute".parse().unwrap();
+        let closed = |as_of, now| closed_until(&limit, as_of, minute(2, 0), now);
+        assert_eq!(closed(minute(1, 0), minute(0, 40)), Some(minute(1, 0)));
+        // Booked two windows ahead: the running one ends first.
+        assert_eq!(closed(minute(1, 7), minute(0, 40)), Some(minute(1, 0)));
+        assert_eq!(closed(minute(0, 50), minute(0, 40)), None, "booked within the running window");
+        assert_eq!(closed(minute(0, 40), minute(0, 40)), None);
+        let bucket: Limit = "200 requests / minute bucket".parse().unwrap();
+        assert_eq!(closed_until(&bucket, minute(1, 7), minute(2, 0), minute(0, 40)), None);
+        let reading = Reading {
+            capacity: 200,
+            used: 5,
+            remaining: 195,
+            resets_at: minute(2, 0),
+            as_of: minute(1, 0),
+            grants: 0,
+        };
+        let meter = Meter::new(&limit, &reading, minute(0, 40));
+        let line = Meter::lines(std::slice::from_ref(&meter), minute(0, 40)).remove(0);
+        assert!(line.contains("this window is used up") && line.contains("next call at "), "{line}");
+        assert!(
+            meter.booked_ahead(minute(0, 40)).unwrap().starts_with("booked ahead: 5 of 200 requests of ")
+        );
+        let json = serde_json::to_value(&meter).unwrap();
+        assert_eq!(json["closed_until"], minute(1, 0).to_string());
+        assert_eq!(json["as_of"], minute(1, 0).to_string());
+    }
 
     #[test]
     fn bar_is_empty_or_full_only_if_the_meter_is() {

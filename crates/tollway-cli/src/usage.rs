@@ -175,6 +175,10 @@ fn show(
         let (at, wait) = (humanize::moment(until, now), humanize::span(until.since(now)));
         output.line(format_args!("  {BAD}held by the vendor until {at}{BAD:#}, for another {wait}"))?;
     }
+    meters
+        .iter()
+        .filter_map(|meter| meter.booked_ahead(now))
+        .try_for_each(|ahead| output.line(format_args!("  {ahead}")))?;
     if let Some(until) = meters.iter().find_map(|meter| meter.booked_until(now)) {
         let (until, wait) = (humanize::moment(until, now), humanize::span(until.since(now)));
         output.line(format_args!("  {FAINT}as of {until}: takes are booked for the next {wait}{FAINT:#}"))?;

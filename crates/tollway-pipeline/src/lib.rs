@@ -47,7 +47,7 @@ pub use config::{
 };
 pub use engine::administration::{
     Administration, Change, Changed, Edit, Edited, Events, Filter, JobResult, Page, SAMPLES_KEPT,
-    SAMPLES_RECENT, Sample, StageChange, StageCounts, StageSettings,
+    SAMPLES_RECENT, Sample, StageChange, StageCounts, StageMove, StageSettings,
 };
 pub use engine::error::{EngineError, EngineFault};
 pub use engine::moving::{MOVED_MARK, MOVING_MARK, MovedJob, moving_to};

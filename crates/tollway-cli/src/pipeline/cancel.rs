@@ -10,8 +10,8 @@ use crate::failure::{Exit, Failure};
 
 /// Cancel jobs: they leave their stage and hand nothing on
 ///
-/// The answer of a cancelled job that runs is ignored, although its vendor may have been called. Keys of cancelled jobs stay
-/// known until the stage's retention is over: enqueueing one again has no effect until then.
+/// A call that runs is not recalled: the vendor may finish and bill it, and its answer is ignored. Keys of cancelled jobs stay
+/// known until the stage's retention is over: until then, only `enqueue --again` makes new jobs of them.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   tollway pipeline cancel --group job-123 --dry-run
@@ -19,7 +19,7 @@ use crate::failure::{Exit, Failure};
   tollway pipeline cancel --stage extract --state delayed --yes
   tollway pipeline cancel --all --yes              everything that has not left
 
-Exits with 0; with 1 if you say no; with 130 after Ctrl-C, and then the same command goes on.")]
+Exits with 0; with 1 if you say no, or if there is no job with that --id or --key; with 130 after Ctrl-C, and then the same command goes on.")]
 pub(crate) struct Arguments {
     #[command(flatten)]
     selection: Selection,
@@ -44,6 +44,7 @@ pub(super) fn read_state(text: &str) -> Result<State, String> {
 
 pub(super) fn run(arguments: &Arguments, which: &Which, context: &Context) -> Result<Exit, Failure> {
     let request = Request {
+        job: None,
         selection: &arguments.selection,
         state: arguments.state,
         change: Change::Cancel,

@@ -1,8 +1,8 @@
 //! Which jobs a command is about.
 
-use tollway_pipeline::{Filter, JobId, PipelineConfig, State};
+use tollway_pipeline::{Administration, Filter, JobId, PipelineConfig, State};
 
-use super::session::stage_of;
+use super::stage_names::known_stage;
 use crate::complete_names;
 use crate::failure::Failure;
 
@@ -37,16 +37,38 @@ pub(crate) struct Selection {
 }
 
 impl Selection {
-    /// The filter, for jobs in this state only if one is given.
-    pub(super) fn filter(&self, state: Option<State>, config: &PipelineConfig) -> Result<Filter, Failure> {
+    /// Refuses no filter, which would be all jobs by mistake.
+    pub(super) fn check(&self) -> Result<(), Failure> {
         match (self.filter.is_empty(), self.all) {
             (true, false) => Err(Failure::usage("which jobs?")
                 .advise("give --id, --key, --stage, --group or --error, or --all for all of them")),
             (false, true) => {
                 Err(Failure::usage("--all goes with no other filter").advise("leave one of them out"))
             }
-            _ => self.filter.filter(state, config),
+            _ => Ok(()),
         }
+    }
+
+    /// The filter, for jobs in this state only if one is given.
+    pub(super) async fn filter(
+        &self,
+        state: Option<State>,
+        config: &PipelineConfig,
+        engine: &dyn Administration,
+    ) -> Result<Filter, Failure> {
+        self.check()?;
+        self.filter.filter(state, config, engine).await
+    }
+
+    /// Whether anything was given.
+    pub(super) fn is_given(&self) -> bool {
+        self.all || !self.filter.is_empty()
+    }
+
+    /// The one job that it names, as text.
+    pub(super) fn one_job(&self) -> Option<String> {
+        let FilterArguments { id, key, .. } = &self.filter;
+        id.map(|id| id.to_string()).or_else(|| key.clone())
     }
 }
 
@@ -64,9 +86,17 @@ impl FilterArguments {
         id.is_none() && key.is_none() && stage.is_none() && group.is_none() && error.is_none()
     }
 
-    /// The filter, for jobs in this state only if one is given.
-    pub(super) fn filter(&self, state: Option<State>, config: &PipelineConfig) -> Result<Filter, Failure> {
-        let stage = self.stage.as_ref().map(|name| stage_of(config, name)).transpose()?;
+    /// The filter, for jobs in this state only if one is given. Its stage is in the config, or has jobs.
+    pub(super) async fn filter(
+        &self,
+        state: Option<State>,
+        config: &PipelineConfig,
+        engine: &dyn Administration,
+    ) -> Result<Filter, Failure> {
+        let stage = match &self.stage {
+            Some(name) => Some(known_stage(config, engine, name).await?),
+            None => None,
+        };
         Ok(Filter {
             job: self.id.map(JobId::new),
             stage,

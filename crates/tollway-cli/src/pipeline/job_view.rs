@@ -3,7 +3,7 @@
 use serde::Serialize;
 use serde_json::value::RawValue;
 use tollway_pipeline::source::ExportedAttempt;
-use tollway_pipeline::{Evidence, Filter, Job, JobId, StageConfig};
+use tollway_pipeline::{Administration, Evidence, Filter, Job, JobId, StageConfig, State};
 
 use super::session::{Session, Which};
 use crate::failure::{Exit, Failure};
@@ -19,15 +19,20 @@ const FOUND_MAX: usize = 20;
 
 /// The job of this number, or else all with this key.
 pub(super) fn find(session: &Session<'_>, id_or_key: &str) -> Result<Vec<Job>, Failure> {
+    session.wait(find_in(&*session.engine, id_or_key))
+}
+
+/// The same without a session.
+pub(super) async fn find_in(engine: &dyn Administration, id_or_key: &str) -> Result<Vec<Job>, Failure> {
     if let Ok(id) = id_or_key.parse() {
         let filter = Filter { job: Some(JobId::new(id)), ..Filter::default() };
-        let found = session.wait(session.engine.scan(filter, None, 1))?.items;
+        let found = engine.scan(filter, None, 1).await?.items;
         if !found.is_empty() {
             return Ok(found);
         }
     }
     let filter = Filter { key: Some(id_or_key.to_owned()), ..Filter::default() };
-    let found = session.wait(session.engine.scan(filter, None, FOUND_MAX))?.items;
+    let found = engine.scan(filter, None, FOUND_MAX).await?.items;
     if found.is_empty() {
         return Err(Failure::new(
             Exit::FAILED,
@@ -36,6 +41,25 @@ pub(super) fn find(session: &Session<'_>, id_or_key: &str) -> Result<Vec<Job>, F
         .advise("done jobs are forgotten after their stage's retention; is it another pipeline's?"));
     }
     Ok(found)
+}
+
+/// `ready in extract, done in autotag`.
+pub(super) fn states_of(jobs: &[Job]) -> String {
+    let one = |job: &Job| format!("{} in {}", job.state, job.stage);
+    jobs.iter().map(one).collect::<Vec<_>>().join(", ")
+}
+
+/// The only one of these jobs that is a dead letter.
+pub(super) fn only_dead(mut found: Vec<Job>, id_or_key: &str) -> Result<Job, Failure> {
+    let states = states_of(&found);
+    found.retain(|job| job.state == State::Dead);
+    match (found.pop(), found.is_empty()) {
+        (Some(job), true) => Ok(job),
+        (Some(_), false) => Err(Failure::usage(format!("several dead letters have the key {id_or_key:?}"))
+            .advise("give the number; `tollway pipeline dead list --key KEY` shows it")),
+        (None, _) => Err(Failure::new(Exit::FAILED, format!("{id_or_key:?} is no dead letter: {states}"))
+            .advise("`tollway pipeline why` explains a job in any state")),
+    }
 }
 
 /// A command for the user to type, for the same pipeline.

@@ -15,18 +15,23 @@ mod job_view;
 mod json_text;
 mod lambda;
 mod lines_out;
+mod live;
 mod migrate;
+mod move_stage;
 mod pause;
 mod plan;
 mod prioritize;
+mod progress_table;
 mod progress_text;
 mod quota;
 mod results;
 mod run;
 mod running;
 mod session;
+mod stage_names;
 mod status;
 mod unit;
+mod watch;
 mod why;
 
 use crate::context::Context;
@@ -75,6 +80,7 @@ enum Command {
     Prioritize(prioritize::Arguments),
     Results(results::Arguments),
     Backup(backup::Arguments),
+    Move(move_stage::Arguments),
     Migrate(migrate::Arguments),
     Unit(unit::Arguments),
 }
@@ -104,6 +110,7 @@ pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<Exit, Fail
         Command::Prioritize(arguments) => prioritize::run(arguments, which, context),
         Command::Results(arguments) => results::run(arguments, which, context),
         Command::Backup(arguments) => backup::run(arguments, which, context),
+        Command::Move(arguments) => move_stage::run(arguments, which, context),
         Command::Migrate(arguments) => migrate::run(arguments, which, context),
         Command::Unit(arguments) => unit::run(arguments, which, context),
     }

@@ -34,6 +34,7 @@ pub(crate) struct Arguments {
 pub(super) fn run(arguments: &Arguments, which: &Which, context: &Context) -> Result<Exit, Failure> {
     let priority = format!("set priority {} for", arguments.priority);
     let request = Request {
+        job: None,
         selection: &arguments.selection,
         state: arguments.state,
         change: Change::Reprioritise(arguments.priority),

@@ -2,79 +2,62 @@
 
 use anstyle::Style;
 use tollway::Timestamp;
-use tollway_pipeline::run::progress::{Eta, Moved, Progress, StageProgress};
+use tollway_pipeline::StageCounts;
+use tollway_pipeline::run::LastError;
+use tollway_pipeline::run::progress::{Eta, Moved, Progress, StageProgress, Stands};
 
-use super::quota::Quota;
+use super::live::Live;
+use super::progress_table::{Row, table};
+use super::quota::{PolicyQuota, Quota};
+use super::stage_names::{move_command, remark};
 use crate::humanize::{self, count, counted};
-use crate::layout::{COLUMNS, INDENT, printable, sentence};
+use crate::layout::{INDENT, cut, printable, sentence};
 use crate::output::{BAD, FAINT, STRONG, WARN};
 
-/// The columns beside the stage's name.
-const HEADINGS: [&str; 7] = ["done", "ready", "running", "retrying", "held", "dead", "a minute"];
-
 /// All lines.
-pub(super) fn lines(progress: &Progress, quota: &Quota) -> Vec<String> {
-    let mut lines = table(progress);
+pub(super) fn lines(progress: &Progress, quota: &Quota, live: &Live) -> Vec<String> {
+    let row = |stage| Row { stage, calls: live.calls(&stage.stage) };
+    let rows: Vec<Row<'_>> = progress.stages.iter().map(row).collect();
+    let mut lines = table(&rows, live.width);
     lines.extend(progress.stages.iter().filter_map(|stage| stage_remark(stage, progress.at)));
-    lines.extend(quota.used.iter().flat_map(|(policy, limits)| quota_lines(policy, limits, progress.at)));
-    lines.extend(outlook(progress));
+    lines.extend(progress.stages.iter().filter_map(|stage| retry_remark(stage, live, progress.at)));
+    lines.extend(progress.unlisted.iter().flat_map(|counts| unlisted_lines(counts, live.width)));
+    lines.extend(live.last_error.as_ref().map(|last| error_line(last, live.width, progress.at)));
+    lines.extend(quota.policies.iter().flat_map(|policy| quota_lines(policy, live.width, progress.at)));
+    lines.extend(outlook(progress, live.width));
     lines
 }
 
-fn table(progress: &Progress) -> Vec<String> {
-    let rows: Vec<[String; 8]> = progress.stages.iter().map(cells).collect();
-    let heading: [String; 8] = std::array::from_fn(|column| match column {
-        0 => "stage".to_owned(),
-        _ => HEADINGS[column - 1].to_owned(),
-    });
-    let width = |column: usize| {
-        rows.iter().chain([&heading]).map(|row| row[column].chars().count()).max().unwrap_or(0)
-    };
-    let widths: [usize; 8] = std::array::from_fn(width);
-    let figures: usize = widths.iter().skip(1).map(|width| width + INDENT.len()).sum();
-    // Names that leave no room for the figures get lines of their own.
-    let own_line = widths[0] + figures > COLUMNS;
-    let row = |cells: &[String; 8]| {
-        let mut line =
-            if own_line { format!("{}\n", cells[0]) } else { format!("{:<1$}", cells[0], widths[0]) };
-        for (cell, width) in cells.iter().zip(widths).skip(1) {
-            line.push_str(&format!("  {cell:>width$}"));
-        }
-        line
-    };
-    let heading = row(&heading);
-    let mut lines: Vec<String> = heading.lines().map(|line| format!("{FAINT}{line}{FAINT:#}")).collect();
-    for (stage, cells) in progress.stages.iter().zip(&rows) {
-        let line = row(cells);
-        let style = if stage.dead > 0 { WARN } else { Style::new() };
-        lines.extend(line.lines().map(|line| format!("{style}{line}{style:#}")));
-    }
+/// When jobs that failed are tried again.
+fn retry_remark(stage: &StageProgress, live: &Live, now: Timestamp) -> Option<String> {
+    let next = live.next_due.get(&stage.stage).filter(|_| stage.retrying > 0)?;
+    let (name, jobs, wait) = (&stage.stage, counted(stage.retrying, "jobs"), humanize::span(next.since(now)));
+    Some(format!("{FAINT}{name}: {jobs} to be tried again, the next in {wait}{FAINT:#}"))
+}
+
+/// Jobs that no worker claims, because the config lacks their stage.
+fn unlisted_lines(counts: &StageCounts, width: usize) -> Vec<String> {
+    let mut lines = hanging(&remark(counts), BAD, width);
+    // On a line of its own, so that it can be copied.
+    lines.push(format!("{INDENT}{}", move_command(&counts.stage)));
     lines
 }
 
-fn cells(stage: &StageProgress) -> [String; 8] {
-    let some = |number: u64| if number == 0 { "-".to_owned() } else { count(number) };
-    [
-        stage.stage.to_string(),
-        count(stage.done),
-        count(stage.ready),
-        some(stage.running),
-        some(stage.retrying),
-        some(stage.held),
-        some(stage.dead),
-        stage.per_minute.map_or_else(|| "-".to_owned(), rate),
-    ]
+fn error_line(last: &LastError, width: usize, now: Timestamp) -> String {
+    let at = humanize::moment(last.at, now);
+    let text = format!("last error: {} at {at}: {}", last.stage, printable(&last.error));
+    format!("{WARN}{}{WARN:#}", cut(&text, width))
 }
 
 /// Why ready jobs of a stage are not claimed.
-fn stage_remark(stage: &StageProgress, now: Timestamp) -> Option<String> {
+fn stage_remark(stage: &StageProgress, width: usize, now: Timestamp) -> Option<String> {
     let name = &stage.stage;
     if stage.paused {
         return Some(format!("{BAD}{name} is paused{BAD:#}: tollway pipeline resume {name}"));
     }
     if let Some(outage) = &stage.unreachable {
         let (lasts, why) = (humanize::span(now.since(outage.since)), printable(&outage.error));
-        return Some(hanging(&format!("{name} waits for its handler, for {lasts}: {why}"), BAD).join("\n"));
+        return Some(hanging(&format!("{name} waits for its handler, for {lasts}: {why}"), BAD, width).join("\n"));
     }
     let until = stage.waiting_until.filter(|_| stage.ready > 0)?;
     let jobs = counted(stage.ready, "jobs");
@@ -82,45 +65,72 @@ fn stage_remark(stage: &StageProgress, now: Timestamp) -> Option<String> {
     Some(format!("{FAINT}{name}: {jobs} wait for quota, for {wait}{FAINT:#}"))
 }
 
-fn quota_lines(policy: &str, limits: &[tollway::LimitUsage], now: Timestamp) -> Vec<String> {
-    if limits.is_empty() {
-        return vec![format!("{WARN}quota of {policy}: the store does not answer{WARN:#}")];
+fn quota_lines(policy: &PolicyQuota, width: usize, now: Timestamp) -> Vec<String> {
+    let name = &policy.name;
+    if policy.limits.is_empty() {
+        return vec![format!("{WARN}quota of {name}: the store does not answer{WARN:#}")];
     }
-    let used = limits.iter().map(|limit| {
-        let unit = counted(limit.capacity, limit.unit.as_str());
-        match limit.used {
-            0 => format!("0 of {unit}"),
-            used => format!("{} of {unit}, until {}", count(used), humanize::moment(limit.resets_at, now)),
+    let used = policy.limits.iter().map(|limit| {
+        let usage = &limit.usage;
+        let used = format!("{} of {}", count(usage.used), counted(usage.capacity, usage.unit.as_str()));
+        match (limit.closed_until, usage.used) {
+            (Some(until), _) => {
+                let [next, of] = [until, limit.booked_window()].map(|at| humanize::moment(at, now));
+                format!("this window is used up, next call at {next}, then booked ahead: {used} of {of}")
+            }
+            (None, 0) => used,
+            (None, _) => format!("{used}, until {}", humanize::moment(usage.resets_at, now)),
         }
     });
-    hanging(&format!("quota of {policy}: {}", used.collect::<Vec<_>>().join("; ")), Style::new())
+    hanging(&format!("quota of {name}: {}", used.collect::<Vec<_>>().join("; ")), Style::new(), width)
 }
 
 /// Rate, what is left, and when it is done.
-fn outlook(progress: &Progress) -> Vec<String> {
+fn outlook(progress: &Progress, width: usize) -> Vec<String> {
+    let dead: u64 = progress.stages.iter().map(|stage| stage.dead).sum();
+    let but_dead =
+        if dead == 0 { String::new() } else { format!(", but for {}", counted(dead, "dead letters")) };
     if progress.left == 0.0 {
-        let dead: u64 = progress.stages.iter().map(|stage| stage.dead).sum();
-        let dead =
-            if dead == 0 { String::new() } else { format!(", but for {}", counted(dead, "dead letters")) };
-        return vec![format!("{STRONG}all jobs are done{dead}{STRONG:#}")];
+        return vec![match progress.unlisted.is_empty() {
+            true => format!("{STRONG}all jobs are done{but_dead}{STRONG:#}"),
+            false => format!("{STRONG}no job is left in the stages of the config{but_dead}{STRONG:#}"),
+        }];
     }
     let left = counted(progress.left.round() as u64, "attempts");
     let rate =
         progress.per_minute.map_or_else(String::new, |per_minute| format!(", {} a minute", rate(per_minute)));
     let mut lines = vec![format!("{left} left{rate}")];
-    match &progress.eta {
-        None => lines.push("done: too early to say".to_owned()),
-        Some(eta) => lines.extend(eta_lines(eta, progress.at)),
+    match (&progress.stands, &progress.eta) {
+        (Some(stands), _) => lines.extend(hanging(&stands_text(stands, progress), STRONG, width)),
+        (None, None) => lines.push("done: too early to say".to_owned()),
+        (None, Some(eta)) => lines.extend(eta_lines(eta, width, progress.at)),
     }
     lines
 }
 
-fn eta_lines(eta: &Eta, now: Timestamp) -> Vec<String> {
+/// Why no end is in sight.
+pub(super) fn stands_text(stands: &Stands, progress: &Progress) -> String {
+    match stands {
+        Stands::Paused(stages) => {
+            let names = stages.iter().map(|stage| stage.as_str()).collect::<Vec<_>>().join(", ");
+            let are = if stages.len() == 1 { "is" } else { "are" };
+            format!("no end in sight while {names} {are} paused")
+        }
+        Stands::Held => {
+            let held: u64 = progress.stages.iter().map(|stage| stage.held).sum();
+            let wait = if held == 1 { "waits for its group" } else { "wait for their groups" };
+            let held = counted(held, "jobs");
+            format!("no end in sight: only {held} left, which {wait}; see `tollway pipeline why`")
+        }
+    }
+}
+
+fn eta_lines(eta: &Eta, width: usize, now: Timestamp) -> Vec<String> {
     let [earliest, latest] = [eta.earliest, eta.latest].map(|at| humanize::span(at.since(now)));
     let span = if earliest == latest { earliest } else { format!("{earliest} to {latest}") };
     let by = humanize::moment(eta.latest, now);
     let mut lines = vec![format!("{STRONG}done in {span}{STRONG:#}, by {by}")];
-    lines.extend(eta.moved.iter().flat_map(|moved| hanging(&moved_text(moved, now), FAINT)));
+    lines.extend(eta.moved.iter().flat_map(|moved| hanging(&moved_text(moved, now), FAINT, width)));
     lines
 }
 
@@ -145,8 +155,8 @@ fn moved_text(moved: &Moved, now: Timestamp) -> String {
 }
 
 /// A sentence as lines; those after the first are indented.
-fn hanging(text: &str, style: Style) -> Vec<String> {
-    let lines = sentence(text, COLUMNS - INDENT.len()).into_iter().enumerate();
+fn hanging(text: &str, style: Style, width: usize) -> Vec<String> {
+    let lines = sentence(text, width.saturating_sub(INDENT.len())).into_iter().enumerate();
     let indent = |index| if index == 0 { "" } else { INDENT };
     lines.map(|(index, line)| format!("{}{style}{line}{style:#}", indent(index))).collect()
 }

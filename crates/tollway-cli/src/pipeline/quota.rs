@@ -2,10 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use tollway::core::Name;
-use tollway::{Denied, LimitUsage, Limiter, Span, Timestamp};
+use tollway::core::{Algorithm, Name};
+use tollway::{Denied, Limit, LimitUsage, Limiter, Span, Timestamp};
 use tollway_pipeline::run::progress::Progress;
 use tollway_pipeline::{JobCost, PipelineConfig};
+
+use crate::meters::{closed_until, window_start};
 
 /// Less than this between the store's time and the pipeline's is the time of the call itself.
 const SAME_CLOCK: Span = Span::from_secs(1);
@@ -13,10 +15,47 @@ const SAME_CLOCK: Span = Span::from_secs(1);
 /// The policies of a pipeline at one moment.
 #[derive(Debug, Default)]
 pub(super) struct Quota {
-    /// What each policy's limits show; empty if the store did not answer.
-    pub(super) used: Vec<(String, Vec<LimitUsage>)>,
+    /// What each policy's limits show.
+    pub(super) policies: Vec<PolicyQuota>,
     /// Stages whose next job does not fit now, and when it may.
     waits: BTreeMap<Name, Timestamp>,
+}
+
+/// The limits of a policy; empty if the store did not answer.
+#[derive(Debug)]
+pub(super) struct PolicyQuota {
+    pub(super) name: String,
+    pub(super) limits: Vec<LimitQuota>,
+}
+
+/// What a limit shows.
+#[derive(Debug)]
+pub(super) struct LimitQuota {
+    pub(super) usage: LimitUsage,
+    limit: Limit,
+    /// The end of the running window, if takes are booked past it.
+    pub(super) closed_until: Option<Timestamp>,
+}
+
+impl LimitQuota {
+    /// The beginning of the window that the figures are about.
+    pub(super) fn booked_window(&self) -> Timestamp {
+        window_start(&self.limit, self.usage.as_of, self.usage.resets_at)
+    }
+
+    /// Before when so much more is not granted: each further window has room for the limit's amount.
+    fn granted_by(&self, amount: f64) -> Option<Timestamp> {
+        let period = match self.limit.algorithm() {
+            Algorithm::Window(_) => self.limit.period()?,
+            _ => return None,
+        };
+        let beyond = amount - self.usage.remaining as f64;
+        if beyond <= 0.0 {
+            return None;
+        }
+        let windows = (beyond / self.usage.capacity.max(1) as f64).ceil() - 1.0;
+        Some(self.usage.resets_at.plus(period.times(windows.min(1e6) as u64)))
+    }
 }
 
 /// The policy that a job of this cost would wait for longest now, and until when. None: it fits, or the store does not say.
@@ -58,9 +97,7 @@ impl Quota {
         let policies: BTreeSet<String> =
             config.stages.iter().flat_map(|stage| stage.take.amounts().into_keys()).collect();
         for policy in policies {
-            let limits =
-                limiter.usage(&policy).subject(config.subject.as_str()).await.map(|usage| usage.limits);
-            quota.used.push((policy, limits.unwrap_or_default()));
+            quota.policies.push(PolicyQuota::read(policy, limiter, config).await);
         }
         for stage in &config.stages {
             if let Some((_, until)) = waits_for(limiter, config, &stage.take, now).await {
@@ -70,10 +107,55 @@ impl Quota {
         quota
     }
 
-    /// Adds until when stages wait, where the runner has not said it.
-    pub(super) fn complete(&self, progress: &mut Progress) {
-        for stage in progress.stages.iter_mut().filter(|stage| stage.ready > 0) {
-            stage.waiting_until = stage.waiting_until.or_else(|| self.waits.get(&stage.stage).copied());
+    /// Adds until when stages wait, where the runner has not said it, and lets the estimated end agree with the limits.
+    pub(super) fn complete(&self, progress: Progress, config: &PipelineConfig) -> Progress {
+        let mut progress = progress;
+        let mut added = false;
+        for stage in
+            progress.stages.iter_mut().filter(|stage| stage.ready > 0 && stage.waiting_until.is_none())
+        {
+            stage.waiting_until = self.waits.get(&stage.stage).copied();
+            added |= stage.waiting_until.is_some();
         }
+        if added {
+            progress = progress.after_waits();
+        }
+        match self.granted_by(&progress, config) {
+            Some(at) => progress.not_before(at),
+            None => progress,
+        }
+    }
+
+    /// Before when the limits do not grant what is left.
+    fn granted_by(&self, progress: &Progress, config: &PipelineConfig) -> Option<Timestamp> {
+        let mut amounts: BTreeMap<(String, String), f64> = BTreeMap::new();
+        for ((stage, now), left) in config.stages.iter().zip(&progress.stages).zip(&progress.left_by_stage) {
+            // Running jobs have taken already.
+            let left = (left - now.running as f64).max(0.0);
+            for (policy, units) in stage.take.amounts() {
+                for (unit, amount) in units {
+                    *amounts.entry((policy.clone(), unit)).or_default() += left * amount as f64;
+                }
+            }
+        }
+        let limits = self.policies.iter().flat_map(|policy| {
+            policy.limits.iter().map(|limit| ((policy.name.clone(), limit.usage.unit.to_string()), limit))
+        });
+        limits.filter_map(|(unit, limit)| limit.granted_by(*amounts.get(&unit)?)).max()
+    }
+}
+
+impl PolicyQuota {
+    async fn read(name: String, limiter: &Limiter, config: &PipelineConfig) -> Self {
+        let usage = limiter.usage(&name).subject(config.subject.as_str()).await;
+        let policy = limiter.policy(&name).map(|handle| handle.policy());
+        let (Ok(usage), Ok(policy)) = (usage, policy) else { return Self { name, limits: Vec::new() } };
+        let now = limiter.clock().now();
+        let limits = usage.limits.into_iter().zip(policy.limits()).map(|(usage, limit)| LimitQuota {
+            closed_until: closed_until(limit, usage.as_of, usage.resets_at, now),
+            limit: limit.clone(),
+            usage,
+        });
+        Self { name, limits: limits.collect() }
     }
 }

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 use serde_json::value::RawValue;
+use tollway::core::Name;
 use tollway_pipeline::{JobResult, bounds};
 
 use super::job_view::raw;
@@ -22,7 +23,7 @@ use crate::humanize::counted;
   tollway pipeline results --stage autotag --output autotag.jsonl
   tollway pipeline results | jq -r 'select(.result.pages > 100) | .key'
 
-Each line has: id, key, group, finished_at, outputs (how many jobs it handed on), result.")]
+Each line has: id, key, group, finished_at, stage, outputs (how many jobs it handed on), result.")]
 pub(crate) struct Arguments {
     /// The stage [default: the last]
     #[arg(long, value_name = "NAME")]
@@ -42,17 +43,19 @@ struct Line<'r> {
     key: &'r str,
     group: Option<&'r str>,
     finished_at: String,
+    stage: &'r str,
     outputs: u64,
     result: Option<Box<RawValue>>,
 }
 
 impl<'r> Line<'r> {
-    fn new(result: &'r JobResult) -> Self {
+    fn new(result: &'r JobResult, stage: &'r Name) -> Self {
         Self {
             id: result.job.get(),
             key: &result.key,
             group: result.group.as_deref(),
             finished_at: result.finished_at.to_string(),
+            stage: stage.as_str(),
             outputs: result.outputs,
             result: result.result.as_deref().and_then(raw),
         }
@@ -71,7 +74,7 @@ pub(super) fn run(arguments: &Arguments, which: &Which, context: &Context) -> Re
     'pages: loop {
         let page = session.wait(session.engine.results(&stage, after, bounds::PAGE_MAX))?;
         for result in &page.items {
-            let line = serde_json::to_string(&Line::new(result)).map_err(std::io::Error::from)?;
+            let line = serde_json::to_string(&Line::new(result, &stage)).map_err(std::io::Error::from)?;
             if !lines.line(&line)? {
                 break 'pages;
             }
@@ -81,7 +84,10 @@ pub(super) fn run(arguments: &Arguments, which: &Which, context: &Context) -> Re
             break;
         }
     }
-    let results = counted(lines.lines, "results");
+    let results = format!("{} of stage {stage}", counted(lines.lines, "results"));
+    if arguments.output.is_none() {
+        context.output().note(&results);
+    }
     lines.finish(&results)?;
     Ok(Exit::DONE)
 }

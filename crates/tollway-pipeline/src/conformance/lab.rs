@@ -83,6 +83,14 @@ impl Lab {
         self.claim(from, 1, now).pop().unwrap_or_else(|| panic!("stage {from} has no ready job"))
     }
 
+    /// Enqueues a job and claims it. It must be the only ready one.
+    pub(super) fn claim_one_of(&self, job: NewJob, now: Timestamp) -> Claimed {
+        let (from, id) = (job.stage.clone(), self.add(job, now));
+        let claimed = self.claim_one(from.as_str(), now);
+        assert_eq!(claimed.job.id, id, "the job just enqueued is the only ready one");
+        claimed
+    }
+
     /// The keys of up to `count` claimed jobs, in order.
     pub(super) fn claim_keys(&self, from: &str, count: usize, now: Timestamp) -> Vec<String> {
         self.claim(from, count, now).into_iter().map(|claimed| claimed.job.key).collect()
@@ -100,11 +108,9 @@ impl Lab {
 
     /// Makes a dead letter.
     pub(super) fn kill(&self, job: NewJob, error: &str, now: Timestamp) -> JobId {
-        let (from, id) = (job.stage.clone(), self.add(job, now));
-        let claimed = self.claim_one(from.as_str(), now);
-        assert_eq!(claimed.job.id, id, "the job just enqueued is the only ready one");
+        let claimed = self.claim_one_of(job, now);
         self.commit(&claimed, Conclusion::Dead { attempt: failure(error) }, now);
-        id
+        claimed.job.id
     }
 
     pub(super) fn job(&self, id: JobId) -> Job {

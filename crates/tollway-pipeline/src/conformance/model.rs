@@ -34,8 +34,12 @@ impl Model {
 
     /// Enqueues a job under the id that the engine gave it. False: it is a duplicate.
     pub(super) fn enqueue(&mut self, new: &NewJob, id: JobId, now: Timestamp) -> bool {
-        if self.jobs.iter().any(|job| job.job.stage == new.stage && job.job.key == new.key) {
-            return false;
+        let same = |job: &ModelJob| job.job.stage == new.stage && job.job.key == new.key;
+        if let Some(known) = self.jobs.iter().position(same) {
+            if !new.again || self.jobs[known].job.state != State::Cancelled {
+                return false;
+            }
+            self.jobs.remove(known);
         }
         let (settings, events) = self.stage(&new.stage);
         events.enqueued += 1;

@@ -92,6 +92,9 @@ impl Sequence<'_> {
             if self.random.percent(20) {
                 job = job.not_before(self.now.plus(Span::from_secs(self.random.below(600))));
             }
+            if self.random.percent(20) {
+                job = job.again();
+            }
             jobs.push(job);
         }
         let answers = self.lab.enqueue(jobs.clone(), self.now);
@@ -99,6 +102,11 @@ impl Sequence<'_> {
             match answer {
                 Enqueued::New(id) => assert!(self.model.enqueue(job, id, self.now), "{job:?} was there"),
                 Enqueued::Duplicate(id) => assert!(!self.model.enqueue(job, id, self.now), "{job:?} is new"),
+                Enqueued::Cancelled(id) => {
+                    let known = self.model.jobs.iter().find(|known| known.job.id == id);
+                    assert!(known.is_some_and(|known| known.job.state == State::Cancelled), "{job:?}");
+                    assert!(!self.model.enqueue(job, id, self.now), "{job:?} is new");
+                }
             }
         }
     }

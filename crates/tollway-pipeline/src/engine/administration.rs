@@ -49,6 +49,22 @@ pub trait Administration: Send + Sync + 'static {
         now: Timestamp,
     ) -> EngineAnswer<Changed>;
 
+    /// Moves waiting and dead jobs of a stage to another stage of this engine: the first after the given id, at most `limit`.
+    /// They keep key, group, priority, cost, delay, used tries and evidence, but may get another number. A job with a group is
+    /// held if the new stage says so. A key that the new stage knows already stays where it is, and is answered. Each job
+    /// moves in one step: no process finds it in both stages or in none.
+    fn move_to_stage(
+        &self,
+        from: &Name,
+        to: &Name,
+        after: Option<JobId>,
+        limit: usize,
+        now: Timestamp,
+    ) -> EngineAnswer<StageMove> {
+        let _ = (from, to, after, limit, now);
+        refuse(EngineError::unsupported("this engine", "move jobs to another stage"))
+    }
+
     /// Every stage with its settings.
     fn stages(&self) -> EngineAnswer<Vec<StageSettings>>;
 
@@ -142,6 +158,11 @@ impl StageCounts {
     /// How many jobs are in this state.
     pub fn of(&self, state: State) -> u64 {
         self.jobs[state as usize]
+    }
+
+    /// How many jobs have not left, dead letters included.
+    pub fn open(&self) -> u64 {
+        State::ALL.into_iter().filter(|state| !state.has_left()).map(|state| self.of(state)).sum()
     }
 }
 
@@ -282,6 +303,17 @@ pub struct Changed {
     /// How many jobs were changed.
     pub jobs: u64,
     /// The last job changed, if there may be more: go on after it.
+    pub next: Option<JobId>,
+}
+
+/// What became of one step of a move to another stage.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StageMove {
+    /// How many jobs were moved.
+    pub jobs: u64,
+    /// Keys that the new stage knows already: their jobs stay where they are.
+    pub known: Vec<String>,
+    /// The last job looked at, if there may be more: go on after it.
     pub next: Option<JobId>,
 }
 

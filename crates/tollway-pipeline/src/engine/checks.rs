@@ -1,5 +1,7 @@
 //! What every engine checks before it stores anything.
 
+use tollway_core::Name;
+
 use super::error::EngineError;
 use super::{Conclusion, EngineAnswer};
 use crate::bounds::{BATCH_BYTES_MAX, KEY_BYTES_MAX, OUTPUTS_MAX};
@@ -8,6 +10,14 @@ use crate::job::check_data;
 /// An answer without the engine.
 pub(crate) fn refuse<T: Send + 'static>(error: EngineError) -> EngineAnswer<T> {
     Box::pin(std::future::ready(Err(error)))
+}
+
+/// Checks the stages of a move.
+pub(crate) fn check_stages(from: &Name, to: &Name) -> Result<(), EngineError> {
+    match from == to {
+        false => Ok(()),
+        true => Err(EngineError::caller(format!("the jobs are in stage {} already", from.as_str()))),
+    }
 }
 
 /// Checks a bound of a call.

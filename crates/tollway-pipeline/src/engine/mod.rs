@@ -44,7 +44,7 @@ pub type EngineAnswer<T> = Pin<Box<dyn Future<Output = Result<T, EngineError>> +
 ///                                                   |-----> expired -> ready    (no worker answered in time)
 /// ```
 ///
-/// A job belongs to one stage for life. What it hands on are new jobs, whose keys come from its key, its stage and their
+/// A job belongs to one stage, unless an operator moves it: [`Administration::move_to_stage`]. What it hands on are new jobs, whose keys come from its key, its stage and their
 /// index: [`Claim::output_key`]. A key that was purged can be enqueued again while outputs of its first job are still
 /// there. Their ids are lower than that of the new job, so they cannot be its outputs: then the new output's key also
 /// names the job ([`Claim::output_key_again`]). If a job with a higher id has the key, the hand-off is an error: only a
@@ -111,7 +111,8 @@ pub trait Engine: Administration {
     }
 
     /// Enqueues at most [`BATCH_MAX`](crate::bounds::BATCH_MAX) jobs, all or none, and answers for each, in order. A key
-    /// that its stage knows already is a duplicate and changes nothing, whatever the state of that job.
+    /// that its stage knows already changes nothing, whatever the state of that job: it is a duplicate, or its job was
+    /// cancelled. Only with [`NewJob::again`] is the key of a cancelled job a new job; the cancelled one is forgotten then.
     fn enqueue(&self, jobs: Vec<NewJob>, now: Timestamp) -> EngineAnswer<Vec<Enqueued>>;
 
     /// Says what the next job of a stage costs, and otherwise when to look again. Makes due jobs ready.
@@ -183,6 +184,26 @@ pub enum Enqueued {
     New(JobId),
     /// The stage knew the key: this is its job, unchanged.
     Duplicate(JobId),
+    /// The stage knew the key, and an operator cancelled or dropped its job, which is unchanged.
+    Cancelled(JobId),
+}
+
+impl Enqueued {
+    /// As [`import`](Administration::import) answers: a job that was cancelled is one that is there.
+    pub(crate) fn of_import(self) -> Self {
+        match self {
+            Self::Cancelled(id) => Self::Duplicate(id),
+            other => other,
+        }
+    }
+
+    /// The job that had the key already. None: it is a new one.
+    pub fn known(self) -> Option<JobId> {
+        match self {
+            Self::New(_) => None,
+            Self::Duplicate(id) | Self::Cancelled(id) => Some(id),
+        }
+    }
 }
 
 /// The next job of a stage.

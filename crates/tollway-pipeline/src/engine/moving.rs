@@ -67,6 +67,16 @@ pub(super) fn moved_mark(to: &str) -> String {
     format!("{MOVED_MARK}{}", target(to))
 }
 
+/// The mark of a job that another stage of the same engine has.
+#[cfg(feature = "sqs")]
+pub(super) fn moved_to_stage_mark(stage: &str) -> String {
+    format!("{MOVED_TO_STAGE}{stage}")
+}
+
+/// How such a mark begins.
+#[cfg(feature = "sqs")]
+pub(super) const MOVED_TO_STAGE: &str = "tollway migrate: moved to stage ";
+
 /// Where a withdrawn job was going and the state it was in, if its mark says that it may not have arrived.
 ///
 /// ```

@@ -184,6 +184,8 @@ pub struct NewJob {
     pub(crate) priority: i16,
     pub(crate) cost: JobCost,
     pub(crate) not_before: Timestamp,
+    #[serde(default)]
+    pub(crate) again: bool,
 }
 
 impl NewJob {
@@ -200,6 +202,7 @@ impl NewJob {
             priority: 0,
             cost: JobCost::OF_STAGE,
             not_before: Timestamp::EPOCH,
+            again: false,
         })
     }
 
@@ -224,6 +227,11 @@ impl NewJob {
         Self { not_before: time, ..self }
     }
 
+    /// The same, also if its stage has a cancelled job with this key. Not in place of one that moved to another engine.
+    pub fn again(self) -> Self {
+        Self { again: true, ..self }
+    }
+
     /// The job of another engine, which has checked it. Only a delay that it still has is kept.
     pub(crate) fn of_moved(job: &Job) -> Self {
         Self {
@@ -237,6 +245,7 @@ impl NewJob {
                 State::Delayed | State::Held => job.due_at,
                 _ => Timestamp::EPOCH,
             },
+            again: false,
         }
     }
 

@@ -244,10 +244,12 @@ impl Alarms {
             }
         }
         found.extend(self.no_progress(progress));
-        if let (Some(eta), Some(deadline)) = (progress.eta, self.rules.deadline)
-            && eta.earliest > deadline
+        // Without an estimate, it is not before now.
+        let earliest = progress.eta.map_or(progress.at, |eta| eta.earliest);
+        if let Some(deadline) =
+            self.rules.deadline.filter(|deadline| progress.left > 0.0 && earliest > *deadline)
         {
-            found.push(Alarm::PastDeadline { earliest: eta.earliest, deadline });
+            found.push(Alarm::PastDeadline { earliest, deadline });
         }
         let is_new = |alarm: &&Alarm| !self.current.iter().any(|known| known.is_same(alarm));
         let raised = found.iter().filter(is_new).cloned().collect();
@@ -301,7 +303,16 @@ mod tests {
         };
         change(&mut stage);
         let at = Timestamp::from_secs(at);
-        Progress { at, stages: vec![stage], per_minute: None, left: 5.0, eta: None }
+        Progress {
+            at,
+            stages: vec![stage],
+            unlisted: Vec::new(),
+            per_minute: None,
+            left: 5.0,
+            left_by_stage: vec![5.0],
+            eta: None,
+            stands: None,
+        }
     }
 
     #[test]

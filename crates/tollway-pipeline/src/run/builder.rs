@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, RwLock};
 
 use tokio::sync::{Notify, watch};
 use tollway::Limiter;
-use tollway_core::{Clock, Span, Subject, Timestamp};
+use tollway_core::{Clock, Name, Span, Subject, Timestamp};
 use tollway_memory::BEHIND_MIN;
 use tower::BoxError;
 
@@ -15,6 +15,7 @@ use super::clock::PipelineClock;
 use super::dispatch::Dispatcher;
 use super::history::History;
 use super::outage::EngineHealth;
+use super::progress::unlisted;
 use super::stage::Handlers;
 use super::unreachable::UnreachableHandlers;
 use super::{OwnEvents, Phase, Run, Runner, share, upkeep};
@@ -28,6 +29,12 @@ pub enum RunError {
     /// A stage has no handler.
     #[error("stage {stage} has no handler: give it one in the config, or bring one with `handler`")]
     NoHandler {
+        /// The stage.
+        stage: String,
+    },
+    /// A stage to work on is not there.
+    #[error("there is no stage {stage} to work on")]
+    UnknownStage {
         /// The stage.
         stage: String,
     },
@@ -126,6 +133,13 @@ impl RunnerBuilder {
         self
     }
 
+    /// Works only on these stages; others hand on to them and take what they hand on. Stages without a worker anywhere wait.
+    #[must_use]
+    pub fn only(mut self, stages: impl IntoIterator<Item = Name>) -> Self {
+        self.handlers.only = Some(stages.into_iter().collect());
+        self
+    }
+
     /// The handler of a stage, in place of what the config says.
     #[must_use]
     pub fn handler(mut self, stage: &str, handler: Handler) -> Self {
@@ -179,6 +193,9 @@ impl RunnerBuilder {
 
     /// Starts it on this tokio runtime.
     pub async fn start(self) -> Result<Runner, RunError> {
+        if let Some(stage) = self.handlers.unknown(&self.stages) {
+            return Err(RunError::UnknownStage { stage });
+        }
         let stages = self.handlers.stages(self.stages)?;
         let clock = PipelineClock { limiter: self.limiter.clone(), engine: self.engine.clone() };
         let started_at = clock.now();
@@ -203,6 +220,7 @@ impl RunnerBuilder {
             own_events: self.own_events,
             raised: Mutex::default(),
             health: EngineHealth::default(),
+            paused_here: Mutex::default(),
             wake: Notify::new(),
             phase: current,
         });
@@ -247,10 +265,26 @@ fn warn_if_behind(behind: Span) {
 }
 
 /// Tells the engine what it needs to know of the stages.
+///
+/// A stage that waited for one which the config has no more goes on waiting for the jobs that are there: they are to be moved,
+/// and groups must not be taken for complete before.
 pub(super) async fn prepare(run: &Run) -> Result<(), EngineError> {
-    for stage in run.stages().iter() {
-        let change = StageChange { after: Some(stage.config.after.clone()), ..StageChange::default() };
-        run.set_stage(&stage.config.name, change).await?;
+    let stages = run.stages();
+    let names: Vec<Name> = stages.iter().map(|stage| stage.config.name.clone()).collect();
+    let known = run.engine.stages().await?;
+    for stage in stages.iter() {
+        let before = known.iter().find(|known| known.stage == stage.config.name);
+        let mut after = stage.config.after.clone();
+        after.extend(
+            before.into_iter().flat_map(|known| &known.after).filter(|name| !names.contains(name)).cloned(),
+        );
+        if after.len() > stage.config.after.len() {
+            let counts = run.engine.counts().await?;
+            let open = unlisted(&counts, &names);
+            after.retain(|name| names.contains(name) || open.iter().any(|counts| counts.stage == *name));
+        }
+        run.set_stage(&stage.config.name, StageChange { after: Some(after), ..StageChange::default() })
+            .await?;
     }
     Ok(())
 }

@@ -14,7 +14,7 @@ use tollway_core::{Name, Span, Timestamp};
 
 use super::outage::is_outage;
 use super::places::{Places, is_hopeless};
-use super::stage::RunStage;
+use super::stage::{RunStage, first_worked};
 use super::{Phase, Run, SharedStages, lock, work};
 use crate::bounds::BATCH_MAX;
 use crate::{ClaimRequest, Claimed, EngineAnswer, EngineError, JobCost, Peek, StageSettings, State};
@@ -216,14 +216,14 @@ impl Dispatcher {
 
     /// How many more jobs of a stage may run.
     fn free(&self, index: usize) -> usize {
-        let config = &self.stages_now[index].config;
+        let RunStage { config, works: true, .. } = &*self.stages_now[index] else { return 0 };
         let set = self.settings.iter().find(|settings| settings.stage == config.name);
         let jobs = set.and_then(|settings| settings.concurrency).unwrap_or(config.concurrency);
         let jobs = usize::try_from(jobs).unwrap_or(usize::MAX);
         let free = jobs.saturating_sub(self.running[index]).min(self.free_in_total()).min(BATCH_MAX);
         let free = free.min(self.run.unreachable.may_start(&config.name, self.run.now()));
         match &self.run.jobs_left {
-            Some(left) if index == 0 => {
+            Some(left) if index == first_worked(&self.stages_now) => {
                 free.min(usize::try_from(left.load(Ordering::Relaxed)).unwrap_or(usize::MAX))
             }
             _ => free,
@@ -369,9 +369,8 @@ impl Dispatcher {
 
     fn start(&mut self, index: usize, claimed: Claimed, permit: Option<Permit>) {
         // A second try of a job of the batch is no further job.
-        if let Some(left) =
-            self.run.jobs_left.as_ref().filter(|_| index == 0 && work::is_first_try(&claimed.job))
-        {
+        let first = index == first_worked(&self.stages_now) && work::is_first_try(&claimed.job);
+        if let Some(left) = self.run.jobs_left.as_ref().filter(|_| first) {
             left.fetch_sub(1, Ordering::Relaxed);
         }
         self.run.active.add(claimed.claim.clone(), index);

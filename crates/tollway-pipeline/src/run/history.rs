@@ -112,20 +112,25 @@ fn done(sample: &Sample, names: &[Name]) -> u64 {
     names.iter().map(|name| of(&sample.stages, name).events.completed).sum()
 }
 
+/// The attempts that are left in all stages.
+fn attempts_left(counts: &[StageCounts], names: &[Name]) -> f64 {
+    attempts_by_stage(counts, names).iter().sum()
+}
+
 /// The open jobs of every stage, and the jobs that they will hand on: as many for each as those before them did.
-pub(super) fn attempts_left(counts: &[StageCounts], names: &[Name]) -> f64 {
-    let (mut left, mut arriving) = (0.0, 0.0);
-    for (index, name) in names.iter().enumerate() {
+pub(super) fn attempts_by_stage(counts: &[StageCounts], names: &[Name]) -> Vec<f64> {
+    let mut arriving = 0.0;
+    let left = names.iter().enumerate().map(|(index, name)| {
         let stage = of(counts, name);
         let open = [State::Ready, State::Running, State::Delayed, State::Held].map(|state| stage.of(state));
         let open = open.iter().sum::<u64>() as f64 + arriving;
-        left += open;
         let entered = names.get(index + 1).map_or(0, |next| of(counts, next).events.enqueued);
         let completed = stage.events.completed;
         let handed_on = if completed == 0 { 1.0 } else { entered as f64 / completed as f64 };
         arriving = open * handed_on;
-    }
-    left
+        open
+    });
+    left.collect()
 }
 
 #[cfg(test)]

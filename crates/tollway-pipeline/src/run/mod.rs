@@ -9,6 +9,7 @@ mod builder;
 mod clock;
 mod conclude;
 mod dispatch;
+mod finished;
 mod history;
 pub mod metrics;
 mod outage;
@@ -20,9 +21,9 @@ mod unreachable;
 mod upkeep;
 mod work;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
@@ -33,7 +34,7 @@ use tollway_core::{Clock, Name, Span, Subject, Timestamp};
 
 pub use builder::{RunError, RunnerBuilder};
 pub use outage::EngineOutage;
-pub use own_events::OwnEvents;
+pub use own_events::{CallTimes, LastError, OwnEvents};
 
 use self::active::ActiveClaims;
 use self::alarm::Alarm;
@@ -43,7 +44,7 @@ use self::outage::{EngineHealth, is_outage};
 use self::progress::Progress;
 use self::stage::{Handlers, RunStage};
 use self::unreachable::UnreachableHandlers;
-use crate::{Engine, EngineAnswer, EngineError, PipelineConfig, StageChange, StageCounts, State};
+use crate::{Engine, EngineAnswer, EngineError, PipelineConfig, StageChange, StageCounts};
 
 /// How often a finished pipeline is looked for.
 const LOOK_EVERY: Span = Span::from_millis(200);
@@ -96,6 +97,8 @@ struct Run {
     own_events: OwnEvents,
     raised: Mutex<Vec<Alarm>>,
     health: EngineHealth,
+    /// Stages that this process has paused, because too many of their jobs failed or their handler does not start.
+    paused_here: Mutex<BTreeSet<Name>>,
     /// The settings of a stage may have changed.
     wake: Notify,
     phase: watch::Receiver<Phase>,
@@ -219,33 +222,24 @@ impl Runner {
     }
 
     /// Waits until no job is ready, delayed or running; of a small batch, until its jobs have left. Held jobs and dead letters
-    /// wait for others. While the engine is away, nothing is finished.
+    /// wait for others, and so do the jobs of a stage that this process has paused itself. Of a runner of some stages
+    /// ([`RunnerBuilder::only`]), stages after them do not count. While the engine is away, nothing is finished.
     pub async fn finished(&self) -> Result<(), EngineError> {
-        let first = self.run.stages().first().map(|stage| stage.config.name.clone());
         loop {
-            let batch_started =
-                self.run.jobs_left.as_ref().is_some_and(|left| left.load(Ordering::Relaxed) == 0);
-            let counts = match self.run.counts().await {
-                Err(error) if is_outage(&error) => {
-                    self.run.sleep_until(self.run.now().plus(AWAY_PAUSE)).await;
-                    continue;
-                }
-                counts => counts?,
+            let pause = match self.open_jobs().await {
+                Ok(0) => return Ok(()),
+                Ok(_) => LOOK_EVERY,
+                Err(error) if is_outage(&error) => AWAY_PAUSE,
+                Err(error) => return Err(error),
             };
-            let open: u64 = counts
-                .iter()
-                .map(|counts| match batch_started && Some(&counts.stage) == first.as_ref() {
-                    true => counts.of(State::Running),
-                    false => {
-                        [State::Ready, State::Delayed, State::Running].map(|s| counts.of(s)).iter().sum()
-                    }
-                })
-                .sum();
-            if open == 0 {
-                return Ok(());
-            }
-            self.run.sleep_until(self.run.now().plus(LOOK_EVERY)).await;
+            self.run.sleep_until(self.run.now().plus(pause)).await;
         }
+    }
+
+    async fn open_jobs(&self) -> Result<u64, EngineError> {
+        let counts = self.run.counts().await?;
+        let stopped = finished::stopped_stages(&self.run).await?;
+        Ok(finished::open_jobs(&self.run, &counts, &stopped))
     }
 
     /// Claims nothing more, waits this long for the jobs that run, then ends their handlers and gives their claims back.

@@ -4,13 +4,16 @@ use std::collections::BTreeMap;
 
 use tollway_core::{Name, Span, Timestamp};
 
-use super::history::{History, attempts_left, of};
+use super::history::{History, attempts_by_stage, of};
 pub use super::unreachable::HandlerOutage;
 use super::{Run, lock};
-use crate::{Administration, EngineError, Events, State};
+use crate::{Administration, EngineError, Events, StageCounts, State};
 
 /// The time over which the current rate is measured.
 const RECENT: Span = Span::from_mins(1);
+
+/// The shortest time over which the rate of the estimated end is measured: shorter waits are part of it.
+const RATES_OVER: Span = Span::from_mins(2);
 
 /// How far a pipeline is.
 #[derive(Clone, Debug, PartialEq)]
@@ -19,12 +22,27 @@ pub struct Progress {
     pub at: Timestamp,
     /// Its stages, the first one first.
     pub stages: Vec<StageProgress>,
+    /// Stages that are not among them and have jobs that have not left: a stage was renamed or removed. No worker claims there.
+    pub unlisted: Vec<StageCounts>,
     /// Jobs done a minute in all stages, measured over the last minute; none: too early to say.
     pub per_minute: Option<f64>,
     /// Attempts that are still to be made, if every job hands on as many as those before it.
     pub left: f64,
-    /// When all may be done.
+    /// The same of each stage.
+    pub left_by_stage: Vec<f64>,
+    /// When all may be done. None: too early to say, or no end is in sight, as `stands` says.
     pub eta: Option<Eta>,
+    /// Why no end is in sight.
+    pub stands: Option<Stands>,
+}
+
+/// Why a pipeline with jobs has no end in sight, whatever its rate was.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Stands {
+    /// These stages are paused and have jobs, or jobs will come to them.
+    Paused(Vec<Name>),
+    /// All that is left are jobs that wait for their groups.
+    Held,
 }
 
 /// When all may be done: between the best and the worst rate of the last minutes in which it ran.
@@ -159,11 +177,75 @@ async fn of_engine(
         }
     };
     let stages: Vec<StageProgress> = names.iter().map(stage).collect();
-    let left = attempts_left(&counts, names);
+    let unlisted = unlisted(&counts, names);
+    let left_by_stage = attempts_by_stage(&counts, names);
+    let left = left_by_stage.iter().sum();
     let eta = eta(&history, names, left, now);
+    let stands = stands(&stages);
+    let eta = eta.filter(|_| stands.is_none());
     let rates = stages.iter().map(|stage| stage.per_minute);
     let per_minute = rates.fold(None, |sum: Option<f64>, rate| Some(sum.unwrap_or(0.0) + rate?));
-    Ok(Progress { at: now, stages, per_minute, left, eta })
+    let progress = Progress { at: now, stages, unlisted, per_minute, left, left_by_stage, eta, stands };
+    Ok(progress.after_waits())
+}
+
+/// Why no end is in sight.
+fn stands(stages: &[StageProgress]) -> Option<Stands> {
+    let mut paused = Vec::new();
+    let mut arriving = false;
+    for stage in stages {
+        // Jobs that run in a paused stage come to their end.
+        if stage.paused && (arriving || stage.open_jobs() > stage.running) {
+            paused.push(stage.stage.clone());
+        }
+        arriving |= stage.open_jobs() > 0;
+    }
+    let sum = |of: fn(&StageProgress) -> u64| stages.iter().map(of).sum::<u64>();
+    let held = sum(|stage| stage.held);
+    match paused.is_empty() {
+        false => Some(Stands::Paused(paused)),
+        true if held > 0 && sum(StageProgress::open_jobs) == held => Some(Stands::Held),
+        true => None,
+    }
+}
+
+impl StageProgress {
+    /// Jobs that have not left, without dead letters.
+    fn open_jobs(&self) -> u64 {
+        self.ready + self.running + self.retrying + self.held
+    }
+}
+
+impl Progress {
+    /// The end is not before this time.
+    #[must_use]
+    pub fn not_before(mut self, at: Timestamp) -> Self {
+        if let Some(eta) = self.eta.as_mut().filter(|_| self.left > 0.0) {
+            (eta.earliest, eta.latest) = (eta.earliest.max(at), eta.latest.max(at));
+        }
+        self
+    }
+
+    /// The same once until when stages wait for quota is known. While all that could run waits for longer than rates are
+    /// measured over, nothing of the rate applies before.
+    #[must_use]
+    pub fn after_waits(mut self) -> Self {
+        let busy = self.stages.iter().any(|stage| stage.running + stage.retrying > 0);
+        let ready = || self.stages.iter().filter(|stage| stage.ready > 0);
+        let waits = ready().map(|stage| stage.waiting_until.unwrap_or(self.at)).min();
+        let Some(until) = waits.filter(|until| *until > self.at && !busy) else { return self };
+        let wait = until.since(self.at);
+        if let Some(eta) = self.eta.as_mut().filter(|_| wait > RATES_OVER) {
+            (eta.earliest, eta.latest) = (eta.earliest.plus(wait), eta.latest.plus(wait));
+        }
+        self.not_before(until)
+    }
+}
+
+/// Stages that are not among these, with jobs that have not left.
+pub fn unlisted(counts: &[StageCounts], names: &[Name]) -> Vec<StageCounts> {
+    let others = counts.iter().filter(|counts| !names.contains(&counts.stage));
+    others.filter(|counts| counts.open() > 0).cloned().collect()
 }
 
 fn since(now: Events, before: Events) -> Events {
@@ -187,4 +269,72 @@ fn eta(history: &History, names: &[Name], left: f64, now: Timestamp) -> Option<E
     let at = |rate: f64| now.plus(Span::from_micros((left / rate * 6e7) as u64));
     let moved = history.moved(names, f64::midpoint(best, worst), left, now);
     Some(Eta { earliest: at(best), latest: at(worst), moved })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stage(name: &str, ready: u64, held: u64) -> StageProgress {
+        StageProgress {
+            stage: Name::new(name).unwrap(),
+            done: 0,
+            ready,
+            waiting_until: None,
+            running: 0,
+            retrying: 0,
+            held,
+            dead: 0,
+            paused: false,
+            per_minute: None,
+            events: Events::default(),
+            recent: Events::default(),
+            unreachable: None,
+        }
+    }
+
+    fn at(minutes: u64) -> Timestamp {
+        Timestamp::from_secs(60 * minutes)
+    }
+
+    /// 4 minutes of work, by the rate of the last minutes.
+    fn progress(stages: Vec<StageProgress>) -> Progress {
+        let eta = Some(Eta { earliest: at(4), latest: at(5), moved: None });
+        let (unlisted, left_by_stage) = (Vec::new(), vec![400.0]);
+        let stands = stands(&stages);
+        Progress { at: at(0), stages, unlisted, per_minute: None, left: 400.0, left_by_stage, eta, stands }
+    }
+
+    fn range(progress: &Progress) -> (Timestamp, Timestamp) {
+        progress.eta.map(|eta| (eta.earliest, eta.latest)).unwrap()
+    }
+
+    #[test]
+    fn end_is_after_the_quota_that_all_wait_for() {
+        let waits = |until| StageProgress { waiting_until: Some(until), ..stage("a", 400, 0) };
+        assert_eq!(range(&progress(vec![waits(at(60))]).after_waits()), (at(64), at(65)));
+        // A wait within the window that the rate was measured over is part of the rate.
+        assert_eq!(range(&progress(vec![waits(at(1))]).after_waits()), (at(4), at(5)));
+        // Another stage goes on meanwhile.
+        let both = progress(vec![waits(at(60)), stage("free", 1, 0)]).after_waits();
+        assert_eq!(range(&both), (at(4), at(5)));
+        assert_eq!(range(&progress(vec![waits(at(60))]).not_before(at(90))), (at(90), at(90)));
+    }
+
+    #[test]
+    fn no_end_is_in_sight_behind_a_pause_or_for_held_jobs_alone() {
+        let paused = |stage| StageProgress { paused: true, ..stage };
+        let names = |found: Option<Stands>| match found {
+            Some(Stands::Paused(stages)) => stages.iter().map(|stage| stage.as_str().to_owned()).collect(),
+            other => vec![format!("{other:?}")],
+        };
+        assert_eq!(names(stands(&[paused(stage("a", 1, 0)), stage("b", 1, 0)])), ["a"]);
+        assert_eq!(names(stands(&[stage("a", 1, 0), paused(stage("b", 0, 0))])), ["b"], "jobs will come");
+        assert_eq!(stands(&[paused(stage("a", 0, 0)), stage("b", 1, 0)]), None, "nothing is there");
+        let ends = StageProgress { running: 2, ..paused(stage("a", 0, 0)) };
+        assert_eq!(stands(&[ends]), None, "what runs comes to its end");
+        assert_eq!(stands(&[stage("a", 0, 0), stage("b", 0, 3)]), Some(Stands::Held));
+        assert_eq!(stands(&[stage("a", 1, 0), stage("b", 0, 3)]), None);
+        assert_eq!(stands(&[stage("a", 0, 0)]), None);
+    }
 }

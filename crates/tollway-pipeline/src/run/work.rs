@@ -12,7 +12,7 @@ use tower::ServiceExt;
 use super::conclude::{Concluded, conclude};
 use super::outage::is_outage;
 use super::stage::RunStage;
-use super::{Phase, Run};
+use super::{Phase, Run, lock};
 use crate::handler::{Answer, Task, Turn};
 use crate::{Attempt, Cause, Claim, Claimed, Conclusion, EngineError, Finished, Job, JobCost, StageChange};
 
@@ -53,18 +53,19 @@ async fn attempt(run: &Arc<Run>, stage: &RunStage, claimed: &Claimed, turn: &Tur
         run.active.begin(&claimed.claim, run.now());
     }
     run.own_events.called(&stage.config.name);
-    let begun = run.now();
+    let called_at = run.now();
     let answer = call(run, stage, &claimed.job, turn).await;
     let now = run.now();
     if let Answer::Unreachable { error, detail } = answer {
         let why = if detail.is_empty() { error } else { format!("{error}: {detail}") };
-        run.unreachable.failed(&stage.config.name, &why, begun, now);
+        run.unreachable.failed(&stage.config.name, &why, called_at, now);
         turn.not_called().await;
         end_turn(turn, &[]).await;
         release(run, claimed).await;
         return;
     }
-    run.unreachable.answered(&stage.config.name, begun, now);
+    run.unreachable.answered(&stage.config.name, called_at, now);
+    run.own_events.answered(&stage.config.name, now.since(called_at));
     let concluded = conclude(&stage.config, &stage.later, &claimed.job, answer, now);
     let Concluded { conclusion, hold, cost, pause } = concluded;
     if let (Some(hold), Conclusion::Again { attempt, .. }) = (hold, &conclusion) {
@@ -136,6 +137,7 @@ async fn hold_policies(run: &Run, stage: &RunStage, job: &Job, hold: Span) {
 
 pub(super) async fn pause_stage(run: &Run, stage: &RunStage, reason: &str) {
     tracing::error!(stage = %stage.config.name.as_str(), reason, "stage paused; resume it when its handler works");
+    lock(&run.paused_here).insert(stage.config.name.clone());
     let paused = StageChange { paused: Some(true), ..StageChange::default() };
     if let Err(error) = run.set_stage(&stage.config.name, paused).await {
         tracing::warn!(%error, "the stage could not be paused");
@@ -168,7 +170,7 @@ async fn store(run: &Run, stage: &RunStage, claim: &Claim, mut conclusion: Concl
                 return;
             }
             Ok(_) => {
-                run.own_events.concluded(&stage.config.name, &conclusion);
+                run.own_events.concluded(&stage.config.name, &conclusion, run.now());
                 return;
             }
             Err(error) if !is_outage(&error) => {

@@ -89,6 +89,16 @@ impl Administration for FollowedByQueues {
     ) -> EngineAnswer<Changed> {
         self.at(now).change(filter, change, after, limit, now)
     }
+    fn move_to_stage(
+        &self,
+        from: &Name,
+        to: &Name,
+        after: Option<JobId>,
+        limit: usize,
+        now: Timestamp,
+    ) -> EngineAnswer<StageMove> {
+        self.at(now).move_to_stage(from, to, after, limit, now)
+    }
     fn stages(&self) -> EngineAnswer<Vec<StageSettings>> {
         self.engine.stages()
     }

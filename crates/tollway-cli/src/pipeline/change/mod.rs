@@ -8,9 +8,11 @@ mod rate;
 mod steps;
 
 use serde_json::{Map, Value, json};
-use tollway_pipeline::{Change, Engine, Filter, State};
+use tollway::core::Name;
+use tollway_pipeline::{Change, Engine, Filter, PipelineConfig, State};
 
 use super::filter::Selection;
+use super::job_view::{find_in, only_dead, states_of};
 use super::session::{Which, runtime};
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
@@ -25,6 +27,8 @@ use steps::Steps;
 
 /// What a command asks for.
 pub(super) struct Request<'a> {
+    /// The number or key of one dead letter, in place of the selection.
+    pub(super) job: Option<&'a str>,
     pub(super) selection: &'a Selection,
     /// Only jobs in this state.
     pub(super) state: Option<State>,
@@ -50,15 +54,21 @@ pub(super) struct Words {
 
 pub(super) fn apply(request: &Request<'_>, which: &Which, context: &Context) -> Result<Exit, Failure> {
     let (config, _) = which.config(context)?;
-    let filter = request.selection.filter(request.state, &config)?;
+    request.check()?;
     let runtime = runtime()?;
     let engine = runtime.block_on(config.engine.open_for_command(false))?;
+    let filter = runtime.block_on(request.filter(&config, &*engine))?;
     let found = runtime.block_on(count_by_state(&*engine, &filter, request.change))?;
     let total: u64 = found.iter().map(|(_, jobs)| jobs).sum();
     let most = total.min(request.limit.unwrap_or(u64::MAX));
     let output = context.output();
+    if let Some(named) = request.selection.one_job().filter(|_| total == 0) {
+        return Err(runtime.block_on(request.not_applicable(&named, &*engine)));
+    }
+    let paused = runtime.block_on(request.paused_stages(&filter, &*engine))?;
     if request.dry_run || total == 0 {
         request.print_dry(&found, total, most, output)?;
+        request.remark_on(&paused, &found, output);
         return Ok(Exit::DONE);
     }
     // Other commands and the pipeline itself must not wait for an answer of the user.
@@ -75,7 +85,9 @@ pub(super) fn apply(request: &Request<'_>, which: &Which, context: &Context) -> 
         let engine = config.engine.open_for_command(false).await?;
         steps.run(engine).await
     })?;
-    request.print(&stepped, most, output)
+    let exit = request.print(&stepped, most, output)?;
+    request.remark_on(&paused, &found, output);
+    Ok(exit)
 }
 
 /// How many jobs the change applies to, in each state.
@@ -107,6 +119,69 @@ fn states(found: &[(State, u64)]) -> String {
 }
 
 impl Request<'_> {
+    fn check(&self) -> Result<(), Failure> {
+        match (self.job, self.selection.is_given()) {
+            (Some(_), true) => {
+                Err(Failure::usage("one job goes with no filter").advise("leave one of them out"))
+            }
+            (Some(_), false) => Ok(()),
+            (None, _) => self.selection.check(),
+        }
+    }
+
+    async fn filter(&self, config: &PipelineConfig, engine: &dyn Engine) -> Result<Filter, Failure> {
+        let Some(job) = self.job else { return self.selection.filter(self.state, config, engine).await };
+        let job = only_dead(find_in(engine, job).await?, job)?;
+        Ok(Filter { job: Some(job.id), state: self.state, ..Filter::default() })
+    }
+
+    /// The job that was named is not there, or is in another state.
+    async fn not_applicable(&self, named: &str, engine: &dyn Engine) -> Failure {
+        match find_in(engine, named).await {
+            Ok(found) => {
+                let (present, states) = (&self.words.present, states_of(&found));
+                Failure::new(Exit::FAILED, format!("cannot {present} {named:?}: it is {states}"))
+                    .advise("`tollway pipeline why` explains a job in any state")
+            }
+            Err(missing) => missing,
+        }
+    }
+
+    /// Stages that are paused, and get jobs that are tried again.
+    async fn paused_stages(&self, filter: &Filter, engine: &dyn Engine) -> Result<Vec<Name>, Failure> {
+        let mut paused = Vec::new();
+        if self.change != Change::Redrive {
+            return Ok(paused);
+        }
+        for settings in engine.stages().await?.into_iter().filter(|settings| settings.paused) {
+            let stage = settings.stage;
+            let fits = filter.stage.as_ref().is_none_or(|only| *only == stage);
+            let there = Filter { stage: Some(stage.clone()), state: Some(State::Dead), ..filter.clone() };
+            if fits && engine.matching(there).await? > 0 {
+                paused.push(stage);
+            }
+        }
+        Ok(paused)
+    }
+
+    /// What the user should know of what was changed.
+    fn remark_on(&self, paused: &[Name], found: &[(State, u64)], output: &Output) {
+        for stage in paused {
+            output
+                .note(format_args!("{stage} is paused: its jobs wait for `tollway pipeline resume {stage}`"));
+        }
+        let running = found.iter().find(|(state, _)| *state == State::Running);
+        if let Some((_, jobs)) = running.filter(|_| self.change == Change::Cancel) {
+            let jobs = match jobs {
+                1 => "1 of them is running: its call is".to_owned(),
+                several => format!("{} of them are running: their calls are", count(*several)),
+            };
+            output.note(format_args!(
+                "{jobs} not recalled; the vendor may finish and bill what has begun, and the answer is ignored"
+            ));
+        }
+    }
+
     pub(super) fn print_dry(
         &self,
         found: &[(State, u64)],

@@ -13,12 +13,17 @@ use crate::pipeline::session::Which;
 /// A stage that waits for their group goes on without them. `dead export` keeps a copy.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
+  tollway pipeline dead drop 104                   one, by its number or key
   tollway pipeline dead drop --error \"HTTP 404\" --dry-run
   tollway pipeline dead drop --group job-123
   tollway pipeline dead drop --all --yes           without a terminal, as in cron
 
-Exits with 0; with 1 if you say no; with 130 after Ctrl-C, and then the same command goes on.")]
+Exits with 0; with 1 if you say no, or if the one that is named is no dead letter; with 130 after Ctrl-C, and then the
+same command goes on.")]
 pub(crate) struct Arguments {
+    /// The number or the key of one dead letter, in place of a filter
+    #[arg(value_name = "ID|KEY")]
+    job: Option<String>,
     #[command(flatten)]
     selection: Selection,
     /// Drop nothing, and say how many it would be
@@ -30,6 +35,7 @@ pub(crate) struct Arguments {
 
 pub(super) fn run(arguments: &Arguments, which: &Which, context: &Context) -> Result<Exit, Failure> {
     let request = Request {
+        job: arguments.job.as_deref(),
         selection: &arguments.selection,
         state: Some(State::Dead),
         change: Change::Cancel,

@@ -25,9 +25,8 @@ use crate::pipeline::session::{Session, Which};
 
 Exits with 0; with 65 if the data is no JSON; with 1 if the job is no dead letter.")]
 pub(crate) struct Arguments {
-    /// The dead letter's number, or its key
-    #[arg(value_name = "ID|KEY")]
-    job: String,
+    #[command(flatten)]
+    job: super::JobArguments,
     /// The new data: JSON, @FILE, or - for standard input
     #[arg(long, value_name = "JSON|@FILE|-")]
     data: Option<String>,
@@ -40,7 +39,7 @@ pub(crate) struct Arguments {
 }
 
 pub(super) fn run(arguments: &Arguments, which: &Which, context: &Context) -> Result<Exit, Failure> {
-    let job = super::find_dead(&Session::open(which, context, false)?, &arguments.job)?;
+    let job = super::find_dead(&Session::open(which, context, false)?, &arguments.job.id_or_key())?;
     let given = arguments.data.as_deref().map(read_data).transpose()?;
     let mut edit = Edit::default();
     if let Some(priority) = arguments.priority {
@@ -67,7 +66,7 @@ pub(super) fn run(arguments: &Arguments, which: &Which, context: &Context) -> Re
     let Some(edited) = edited else { return store(&job, edit, which, context) };
     // While the editor was open, no command or pipeline had to wait, and so the job may have changed.
     let stored = edited.check(&job).and_then(|edit| store(&job, edit, which, context));
-    edited.keep_if_failed(stored, &format!("dead edit {} --data @", shell_word(&arguments.job)))
+    edited.keep_if_failed(stored, &format!("dead edit {} --data @", shell_word(&arguments.job.id_or_key())))
 }
 
 fn store(job: &Job, edit: Edit, which: &Which, context: &Context) -> Result<Exit, Failure> {

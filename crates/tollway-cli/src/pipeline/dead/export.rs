@@ -15,8 +15,8 @@ use crate::pipeline::session::{Session, Which};
 
 /// Write dead letters as JSON, one a line, with their data and every attempt
 ///
-/// The lines can be enqueued again, after a dead letter was dropped and forgotten, or into another pipeline: `tollway pipeline
-/// enqueue dead.jsonl` puts each into its own stage, with its key, group, priority and cost.
+/// The lines can be enqueued again, into this pipeline or another one: `tollway pipeline enqueue dead.jsonl` puts each into its
+/// own stage, with its key, group, priority and cost. Here, drop the dead letters and add --again.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   tollway pipeline dead export --output dead.jsonl
@@ -32,7 +32,8 @@ pub(crate) struct Arguments {
 
 pub(super) fn run(arguments: &Arguments, which: &Which, context: &Context) -> Result<Exit, Failure> {
     let session = Session::open(which, context, false)?;
-    let filter = arguments.filter.filter(Some(State::Dead), &session.config)?;
+    let filter = arguments.filter.filter(Some(State::Dead), &session.config, &*session.engine);
+    let filter = session.wait(filter)?;
     let mut lines = LinesOut::new(arguments.output.as_deref(), context.output())?;
     each_page(&session, &filter, |jobs| {
         for job in jobs {

@@ -45,7 +45,8 @@ pub(super) enum GroupBy {
 
 pub(super) fn run(arguments: &Arguments, which: &Which, context: &Context) -> Result<Exit, Failure> {
     let session = Session::open(which, context, false)?;
-    let filter = arguments.filter.filter(Some(State::Dead), &session.config)?;
+    let filter = arguments.filter.filter(Some(State::Dead), &session.config, &*session.engine);
+    let filter = session.wait(filter)?;
     if let Some(by) = arguments.group_by {
         return grouped::run(by, filter, arguments.limit, &session);
     }

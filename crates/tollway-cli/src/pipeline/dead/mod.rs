@@ -11,9 +11,9 @@ mod move_task;
 mod redrive;
 mod show;
 
-use tollway_pipeline::{Job, State};
+use tollway_pipeline::Job;
 
-use super::job_view::find;
+use super::job_view::{find, only_dead};
 use super::session::{Session, Which};
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
@@ -62,16 +62,22 @@ pub(super) fn run(arguments: &Arguments, which: &Which, context: &Context) -> Re
 
 /// The dead letter of this number or key.
 fn find_dead(session: &Session<'_>, id_or_key: &str) -> Result<Job, Failure> {
-    let mut found = find(session, id_or_key)?;
-    let states: Vec<String> = found.iter().map(|job| format!("{} in {}", job.state, job.stage)).collect();
-    found.retain(|job| job.state == State::Dead);
-    match (found.pop(), found.is_empty()) {
-        (Some(job), true) => Ok(job),
-        (Some(_), false) => Err(Failure::usage(format!("several dead letters have the key {id_or_key:?}"))
-            .advise("give the number; `tollway pipeline dead list --key KEY` shows it")),
-        (None, _) => {
-            Err(Failure::new(Exit::FAILED, format!("{id_or_key:?} is no dead letter: {}", states.join(", ")))
-                .advise("`tollway pipeline why` explains a job in any state"))
-        }
+    only_dead(find(session, id_or_key)?, id_or_key)
+}
+
+/// Which dead letter.
+#[derive(Debug, clap::Args)]
+struct JobArguments {
+    /// The dead letter's number, or its key
+    #[arg(value_name = "ID|KEY", required_unless_present = "id")]
+    job: Option<String>,
+    /// The dead letter's number, as in `dead redrive --id`
+    #[arg(long, value_name = "N", conflicts_with = "job")]
+    id: Option<u64>,
+}
+
+impl JobArguments {
+    fn id_or_key(&self) -> String {
+        self.id.map(|id| id.to_string()).or_else(|| self.job.clone()).unwrap_or_default()
     }
 }

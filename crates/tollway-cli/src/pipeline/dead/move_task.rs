@@ -31,10 +31,10 @@ pub(super) fn run(
     if request.rate.is_some_and(|rate| rate.per_second() == 0) {
         context.output().note("a move task of SQS moves at least 1 message a second");
     }
-    let filter = request.selection.filter(request.state, config)?;
     runtime()?.block_on(async {
         let engine = SqsEngine::open(&config.engine)?;
         engine.check_queues().await?;
+        let filter = request.selection.filter(request.state, config, &engine).await?;
         let dead = stages_with_dead(&engine, &filter).await?;
         let total: u64 = dead.iter().map(|counts| counts.of(State::Dead)).sum();
         if request.dry_run || total == 0 {

@@ -15,7 +15,7 @@ use crate::pipeline::session::Which;
 /// goes on with them.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  tollway pipeline dead redrive --id 104
+  tollway pipeline dead redrive 104                one, by its number or key
   tollway pipeline dead redrive --error timeout --dry-run
   tollway pipeline dead redrive --all --limit 10   a few first
   tollway pipeline dead redrive --all --rate \"100 / minute\"
@@ -25,8 +25,11 @@ use crate::pipeline::session::Which;
 A move task of SQS takes a whole stage, with no other filter. There is one per queue, and --rate is that of
 each: 1 to 500 a second. The queue needs a redrive policy that names it, as `tollway provision aws` sets it.
 
-Exits with 0; with 130 after Ctrl-C, which also cancels move tasks.")]
+Exits with 0; with 1 if the one that is named is no dead letter; with 130 after Ctrl-C, which also cancels move tasks.")]
 pub(crate) struct Arguments {
+    /// The number or the key of one dead letter, in place of a filter
+    #[arg(value_name = "ID|KEY")]
+    job: Option<String>,
     #[command(flatten)]
     selection: Selection,
     /// At most so many in a period, evenly, e.g. "100 / minute" or "5000 / day"
@@ -47,6 +50,7 @@ pub(super) fn run(arguments: &Arguments, which: &Which, context: &Context) -> Re
     let [present, past] =
         if arguments.move_task { ["move back", "moved back"] } else { ["redrive", "redrove"] };
     let request = Request {
+        job: arguments.job.as_deref(),
         selection: &arguments.selection,
         state: Some(State::Dead),
         change: Change::Redrive,
@@ -63,7 +67,7 @@ pub(super) fn run(arguments: &Arguments, which: &Which, context: &Context) -> Re
 }
 
 fn with_move_task(request: &Request<'_>, which: &Which, context: &Context) -> Result<Exit, Failure> {
-    if !request.selection.takes_whole_stages() || request.limit.is_some() {
+    if request.job.is_some() || !request.selection.takes_whole_stages() || request.limit.is_some() {
         let message = "a move task knows no filter: it takes all dead letters of a stage, or of all";
         return Err(Failure::usage(message).advise("leave --move-task out: the same command does it"));
     }

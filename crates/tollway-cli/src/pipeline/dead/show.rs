@@ -15,14 +15,13 @@ use crate::pipeline::session::{Session, Which};
   tollway pipeline dead show 104
   tollway pipeline dead show 104 --json | jq .data")]
 pub(crate) struct Arguments {
-    /// The dead letter's number, or its key
-    #[arg(value_name = "ID|KEY")]
-    job: String,
+    #[command(flatten)]
+    job: super::JobArguments,
 }
 
 pub(super) fn run(arguments: &Arguments, which: &Which, context: &Context) -> Result<Exit, Failure> {
     let session = Session::open(which, context, false)?;
-    let job = super::find_dead(&session, &arguments.job)?;
+    let job = super::find_dead(&session, &arguments.job.id_or_key())?;
     let evidence = session.wait(session.engine.evidence(job.id))?;
     let output = context.output();
     if output.is_json() {

@@ -27,12 +27,15 @@ Examples:
   tollway pipeline enqueue users.csv --key email   a row is an object; `email` makes it unique
   aws s3api list-objects-v2 --bucket pdfs | jq -c .Contents[] | tollway pipeline enqueue -
   tollway pipeline enqueue events.jsonl --dry-run  only check
+  tollway pipeline enqueue dead.jsonl --again      dead letters that were exported, dropped and corrected
 
 A record may also be an S3 notification, an EventBridge event, a message of SQS or SNS, or a list of records: see
 docs/guide/pipeline.md. A job's key is its field `key` or `chunk_key`, or what --key or the config names. A key that its
-stage has already is left alone, so the command can be repeated after any failure.
+stage has already is left alone, so the command can be repeated after any failure. That also holds for a key whose job was
+dropped or cancelled; --again makes a new job of it.
 
-Exits with 0, or with 65 if there were bad lines; the good ones are enqueued all the same.";
+Exits with 0, or with 65 if there were bad lines, or keys of dropped jobs without --again; the others are enqueued all the
+same.";
 
 /// Add jobs from JSONL, CSV or standard input
 ///
@@ -61,6 +64,9 @@ pub(crate) struct Arguments {
     /// Do not start these jobs before this time has passed, e.g. 2h
     #[arg(long, value_name = "TIME", value_parser = read_span)]
     delay: Option<Span>,
+    /// Make new jobs of keys whose jobs were dropped or cancelled
+    #[arg(long)]
+    again: bool,
     /// Read and check everything, and enqueue nothing
     #[arg(long)]
     dry_run: bool,
@@ -147,6 +153,7 @@ impl Arguments {
     }
 
     fn adjust(&self, job: tollway_pipeline::NewJob, now: Timestamp) -> tollway_pipeline::NewJob {
+        let job = if self.again { job.again() } else { job };
         let job = match self.priority {
             Some(priority) => job.priority(priority),
             None => job,

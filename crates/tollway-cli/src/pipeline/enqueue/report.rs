@@ -19,6 +19,8 @@ pub(super) struct Report {
     stage: Name,
     new: u64,
     known: u64,
+    /// Keys whose jobs were dropped or cancelled.
+    cancelled: u64,
     bad: u64,
     pub(super) skipped: Skipped,
     /// The first bad lines, for JSON.
@@ -31,6 +33,7 @@ impl Report {
             stage: stage.clone(),
             new: 0,
             known: 0,
+            cancelled: 0,
             bad: 0,
             skipped: Skipped::default(),
             errors: Vec::new(),
@@ -42,6 +45,7 @@ impl Report {
             match outcome {
                 Enqueued::New(_) => self.new += 1,
                 Enqueued::Duplicate(_) => self.known += 1,
+                Enqueued::Cancelled(_) => self.cancelled += 1,
             }
         }
     }
@@ -63,17 +67,18 @@ impl Report {
 
     /// The command ends here, with what it has done so far.
     pub(super) fn failure(&self, error: EngineError) -> Failure {
-        let stored = count(self.new + self.known);
+        let stored = count(self.new + self.known + self.cancelled);
         Failure::from(error).advise(format!(
             "{stored} jobs are stored; run the same command again, it goes on where it stopped"
         ))
     }
 
     pub(super) fn print(&self, dry_run: bool, took: Span, output: &Output) -> Result<Exit, Failure> {
-        let exit = if self.bad > 0 { Exit::DATA } else { Exit::DONE };
+        let exit = if self.bad + self.cancelled > 0 { Exit::DATA } else { Exit::DONE };
         if output.is_json() {
             output.json(&json!({
                 "stage": self.stage.as_str(), "dry_run": dry_run, "new": self.new, "known": self.known,
+                "cancelled": self.cancelled,
                 "bad": self.bad, "skipped": self.skipped.total(), "errors": self.errors,
                 "seconds": took.as_micros() as f64 / 1e6,
             }))?;
@@ -90,6 +95,16 @@ impl Report {
         }
         if self.known > 0 {
             output.line(format_args!("{} were there already", count(self.known)))?;
+        }
+        if self.cancelled > 0 {
+            let (were, them) = match self.cancelled {
+                1 => ("was", "it a new job"),
+                _ => ("were", "them new jobs"),
+            };
+            let cancelled = count(self.cancelled);
+            output.line(format_args!(
+                "{WARN}{cancelled} {were} dropped or cancelled{WARN:#}: add --again to make {them}"
+            ))?;
         }
         if self.skipped.total() > 0 {
             output.line(format_args!("left out: {}", self.skipped))?;

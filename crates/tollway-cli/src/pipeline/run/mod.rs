@@ -25,11 +25,14 @@ use tollway_pipeline::run::progress::Progress;
 use tollway_pipeline::run::{OwnEvents, Runner};
 use tollway_pipeline::{Engine, EngineError, PipelineConfig};
 
+use super::live::{Live, stderr_width};
 use super::quota::Quota;
-use super::session::{Which, runtime};
+use super::session::{Which, runtime, stage_of};
+use super::stage_names::{move_command, not_in_config, remark};
 use crate::cloudwatch::Publishing;
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
+use crate::layout::COLUMNS;
 use crate::serve::log::{self, Level};
 use alarms::PipelineAlarms;
 use reload::Follower;
@@ -47,12 +50,13 @@ Examples:
   tollway pipeline run --jobs 100                  a small batch first
   tollway pipeline run --stay --metrics 127.0.0.1:9464
                                                    as a service that waits for more jobs
+  tollway pipeline run --stage extract --stay      a service for one stage of a shared config
 
 Exits with
   0    all jobs are done
-  65   done, but there are dead letters: see tollway pipeline dead list
+  65   done, but there are dead letters, or jobs of stages that the config lacks
   69   the jobs cannot be reached, at the start or at the end
-  75   stopped, and jobs are left: run it again
+  75   stopped, or a stage was paused because too many of its jobs failed, and jobs are left: run it again
   78   the config is wrong
 
 SIGTERM or Ctrl-C: claims no more, finishes what runs within --grace, gives the rest back. A second one gives back at once.
@@ -70,6 +74,9 @@ pub(crate) struct Arguments {
     /// Start at most N jobs of the first stage, work on what they hand on, and end
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..), conflicts_with = "stay")]
     jobs: Option<u64>,
+    /// Work only on this stage; repeatable. Ends when its jobs are done and no stage before it has any
+    #[arg(long = "stage", value_name = "NAME", add = crate::complete_names::stages())]
+    stages: Vec<String>,
     /// Wait for more jobs when all are done
     #[arg(long)]
     stay: bool,
@@ -114,16 +121,24 @@ async fn work(arguments: &Arguments, which: &Which, context: &Context) -> Result
     let publishing =
         publish(file.config().cloudwatch(), &config, &engine, runner.own_events(), &limiter).await?;
     let screen = Screen::new(context.output(), &config);
-    let mut running = Running { config, runner: &runner, limiter: &limiter, screen, stay: arguments.stay };
+    let mut running = Running {
+        config,
+        runner: &runner,
+        limiter: &limiter,
+        engine: &*engine,
+        screen,
+        stay: arguments.stay,
+    };
     let stopped = running.watch(&mut stops, Follower::new(file, which), hangups).await;
     running.screen.close();
     drop(metrics);
+    let config = running.config.clone();
     let stopped = stopped?;
     let given_back = drain(runner, arguments.grace, stopped, &mut stops, context).await?;
     if let Some(publishing) = publishing {
         publishing.finish().await;
     }
-    let counted = summary.end(&*engine, stopped, given_back).await;
+    let counted = summary.end(&config, &*engine, stopped, given_back).await;
     if counted.is_ok() {
         PipelineAlarms(notices.clone()).finished(&summary);
     }
@@ -139,6 +154,29 @@ async fn work(arguments: &Arguments, which: &Which, context: &Context) -> Result
     // An engine that is away at the end does not keep the process from ending as it should.
     counted?;
     summary.print(context.output())
+}
+
+impl Arguments {
+    /// The stages to work on; none: all.
+    fn stages(&self, config: &PipelineConfig) -> Result<Option<Vec<Name>>, Failure> {
+        let stages = self.stages.iter().map(|name| stage_of(config, name));
+        let stages: Vec<Name> = stages.collect::<Result<_, _>>()?;
+        Ok((!stages.is_empty()).then_some(stages))
+    }
+}
+
+/// Names stages whose jobs are not worked on: those that the config lacks, and those that are paused.
+async fn warn_at_start(config: &PipelineConfig, engine: &dyn Engine) -> Result<(), Failure> {
+    for counts in not_in_config(&engine.counts().await?, config) {
+        tracing::warn!("{}; move them: {}", remark(&counts), move_command(&counts.stage));
+    }
+    for settings in engine.stages().await?.iter().filter(|settings| settings.paused) {
+        let stage = settings.stage.as_str();
+        if config.stage(stage).is_some() {
+            tracing::warn!("stage {stage} is paused: its jobs wait for `tollway pipeline resume {stage}`");
+        }
+    }
+    Ok(())
 }
 
 /// Sends metrics to CloudWatch, if the config says so.
@@ -171,6 +209,7 @@ struct Running<'r> {
     config: PipelineConfig,
     runner: &'r Runner,
     limiter: &'r Limiter,
+    engine: &'r dyn Engine,
     screen: Screen,
     stay: bool,
 }
@@ -203,11 +242,18 @@ impl Running<'_> {
         if let Some(outage) = self.runner.engine_outage() {
             return self.screen.show_outage(&outage);
         }
-        let Ok(mut progress) = self.runner.progress().await else { return };
+        let Ok(progress) = self.runner.progress().await else { return };
         if self.screen.is_due(progress.at) {
             let quota = Quota::read(self.limiter, &self.config, progress.at).await;
-            quota.complete(&mut progress);
-            self.screen.show(&progress, &quota);
+            let progress = quota.complete(progress, &self.config);
+            let live = match self.screen.is_live() {
+                true => {
+                    let own = self.runner.own_events();
+                    Live::read(stderr_width(), Some(&own), &progress, self.engine).await
+                }
+                false => Live::of_width(COLUMNS),
+            };
+            self.screen.show(&progress, &quota, &live);
         }
     }
 }

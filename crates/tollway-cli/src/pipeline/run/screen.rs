@@ -6,8 +6,10 @@ use tollway_pipeline::PipelineConfig;
 use tollway_pipeline::run::EngineOutage;
 use tollway_pipeline::run::progress::Progress;
 
+use super::super::live::Live;
 use super::super::progress_text::{self, rate};
 use super::super::quota::Quota;
+use super::super::stage_names::remark;
 use crate::humanize::{self, count, counted};
 use crate::log;
 use crate::output::{Output, STRONG, WARN};
@@ -53,10 +55,15 @@ impl Screen {
         true
     }
 
-    pub(super) fn show(&self, progress: &Progress, quota: &Quota) {
+    /// Whether it is drawn on a terminal.
+    pub(super) fn is_live(&self) -> bool {
+        self.live.is_some()
+    }
+
+    pub(super) fn show(&self, progress: &Progress, quota: &Quota, live: &Live) {
         match &self.live {
             Some(bar) => {
-                let lines = progress_text::lines(progress, quota).join("\n");
+                let lines = progress_text::lines(progress, quota, live).join("\n");
                 bar.set_message(format!("{}\n{lines}", self.title));
             }
             None => tracing::info!("{}", line(progress)),
@@ -115,7 +122,9 @@ fn line(progress: &Progress) -> String {
         text
     };
     let mut parts: Vec<String> = progress.stages.iter().map(stage).collect();
+    parts.extend(progress.unlisted.iter().map(remark));
     parts.extend(progress.per_minute.map(|per_minute| format!("{} a minute", rate(per_minute))));
+    parts.extend(progress.stands.as_ref().map(|stands| progress_text::stands_text(stands, progress)));
     parts.extend(progress.eta.as_ref().filter(|_| progress.left > 0.0).map(|eta| {
         let [from, to] = [eta.earliest, eta.latest].map(|at| humanize::span(at.since(progress.at)));
         if from == to { format!("done in {from}") } else { format!("done in {from} to {to}") }

@@ -45,6 +45,7 @@ impl Setup {
         serve::send_incidents(&limiter)?;
         let notices = Notices::new(config.name.as_str(), &limiter)?;
         let within = (!arguments.stay).then_some(arguments.wait_for_engine);
+        let only = arguments.stages(&config)?;
         let mut opened = None;
         let (runner, summary) = wait_for_engine(&config.engine, within, async || {
             // One that is open stays open: it connects again by itself.
@@ -52,8 +53,11 @@ impl Setup {
                 Some(opened) => opened,
                 none => none.insert(config.engine.open_to_run().await?),
             };
-            let summary = Summary::begin(&config, &*opened.engine).await?;
-            let builder = builder(arguments, opened, &config, &limiter, &notices);
+            let summary = Summary::begin(&config, only.as_deref(), &*opened.engine).await?;
+            let mut builder = builder(arguments, opened, &config, &limiter, &notices);
+            if let Some(only) = &only {
+                builder = builder.only(only.clone());
+            }
             match builder.start().await {
                 Ok(runner) => Ok((runner, summary)),
                 Err(RunError::Engine(error)) => Err(StartError::Engine(error)),

@@ -151,7 +151,7 @@ impl Jobs<'_> {
 
     pub(super) fn add(&self, jobs: Vec<NewJob>) -> Vec<JobId> {
         let id = |enqueued: Enqueued| match enqueued {
-            Enqueued::New(id) | Enqueued::Duplicate(id) => id,
+            Enqueued::New(id) | Enqueued::Duplicate(id) | Enqueued::Cancelled(id) => id,
         };
         self.wait(self.engine.enqueue(jobs, now())).into_iter().map(id).collect()
     }

@@ -1,5 +1,6 @@
 //! The operators' commands of a pipeline, run as a user runs them: beside an idle file, and beside a process that owns it.
 
+mod again;
 mod change;
 mod dead;
 mod dead_edit;
@@ -9,9 +10,11 @@ mod live_move;
 mod migrate;
 #[cfg(feature = "aws")]
 mod move_task;
+mod paused;
 mod plan;
 #[cfg(feature = "postgres")]
 mod postgres;
+mod renamed;
 mod results;
 #[cfg(feature = "aws")]
 mod sqs;
@@ -35,6 +38,7 @@ const COMMANDS: &[&[&str]] = &[
     &["prioritize"],
     &["results"],
     &["backup"],
+    &["move"],
     &["migrate"],
     &["dead", "list"],
     &["dead", "show"],

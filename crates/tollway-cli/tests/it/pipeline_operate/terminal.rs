@@ -38,3 +38,21 @@ fn texts_of_jobs_are_harmless_on_a_terminal() {
     let screen = terminal.until(is_over);
     assert!(screen.contains("[31mred") && !screen.contains("\u{1b}[31mred"), "{screen}");
 }
+
+/// P8: with bars and percent, drawn again until Ctrl-C; the figures stay.
+#[test]
+fn status_is_watched_on_a_terminal() {
+    let lab = Lab::new();
+    let jobs = lab.running();
+    jobs.add((0..4).map(|n| job("autotag", &n.to_string())).collect());
+    let watch = format!("{} pipeline status --watch; echo exit $?", tollway());
+    let terminal = Terminal::new(&lab.home, &watch);
+    terminal.until(|screen| {
+        screen.contains("autotag") && screen.contains("12 attempts left") && screen.contains("0 %")
+    });
+    jobs.complete("autotag", &[], None);
+    jobs.complete("autotag", &[], None);
+    terminal.until(|screen| screen.contains("50 %") && screen.contains("█"));
+    terminal.keys("C-c");
+    terminal.until(|screen| screen.contains("exit 0"));
+}

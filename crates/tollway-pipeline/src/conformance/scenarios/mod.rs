@@ -6,12 +6,13 @@ mod hand_off;
 mod moving;
 mod operators;
 mod queue;
+mod stage_move;
 
 use super::Scenario;
 
 /// Every scenario.
 pub(super) fn all() -> Vec<&'static Scenario> {
-    [queue::ALL, claims::ALL, hand_off::ALL, operators::ALL, groups::ALL, moving::ALL]
+    [queue::ALL, claims::ALL, hand_off::ALL, operators::ALL, groups::ALL, moving::ALL, stage_move::ALL]
         .into_iter()
         .flatten()
         .collect()

@@ -14,6 +14,12 @@ pub(super) const ALL: &[Scenario] = &[
     Scenario { name: "redriven jobs have all their tries", needs: INSPECTS, run: redrive },
     Scenario { name: "a dead letter is edited, a running job is not", needs: INSPECTS, run: edit },
     Scenario { name: "cancelled jobs leave, and their answers are late", needs: INSPECTS, run: cancel },
+    Scenario { name: "a cancelled key is a new job only if that is meant", needs: INSPECTS, run: again },
+    Scenario {
+        name: "a job that moved to another engine is not enqueued again",
+        needs: INSPECTS,
+        run: moved_away,
+    },
     Scenario {
         name: "reprioritised jobs go first",
         needs: |can| can.inspectable && can.ordered,
@@ -110,7 +116,52 @@ fn cancel(lab: &Lab) {
         assert!(lab.claim(from, 9, Timestamp::MAX).is_empty(), "{from}");
     }
     // A cancelled key is not enqueued again.
-    assert!(matches!(lab.enqueue(vec![new_job("ready", "ready")], at(3))[..], [Enqueued::Duplicate(_)]));
+    assert!(matches!(lab.enqueue(vec![new_job("ready", "ready")], at(3))[..], [Enqueued::Cancelled(_)]));
+}
+
+fn again(lab: &Lab) {
+    let old = lab.kill(new_job("a", "dropped").group("g").unwrap(), "HTTP 400", at(0));
+    let running = lab.claim_one_of(new_job("a", "running"), at(0));
+    lab.add(new_job("a", "waits"), at(0));
+    lab.change(Filter { job: Some(old), ..Filter::default() }, Change::Cancel, at(1));
+    lab.change(Filter { job: Some(running.job.id), ..Filter::default() }, Change::Cancel, at(1));
+    let keys = ["dropped", "running", "waits", "new"];
+    let jobs = || keys.map(|key| new_job("a", key)).to_vec();
+    let first = lab.enqueue(jobs(), at(2));
+    assert!(
+        matches!(first[..], [Enqueued::Cancelled(id), Enqueued::Cancelled(_), Enqueued::Duplicate(_), Enqueued::New(_)] if id == old),
+        "{first:?}"
+    );
+    let corrected = NewJob::new(&stage("a"), "dropped", "{\"fixed\": true}").unwrap();
+    let mut jobs: Vec<NewJob> = jobs().into_iter().map(NewJob::again).collect();
+    jobs[0] = corrected.again();
+    let second = lab.enqueue(jobs.clone(), at(3));
+    let [Enqueued::New(dropped), Enqueued::New(ran), Enqueued::Duplicate(_), Enqueued::Duplicate(_)] =
+        second[..]
+    else {
+        panic!("{second:?}")
+    };
+    assert!(dropped > old && ran > running.job.id, "numbers are not used again");
+    let job = lab.job(dropped);
+    assert_eq!((job.failures, job.data.as_str(), job.error.as_str()), (0, "{\"fixed\": true}", ""));
+    assert!(lab.wait(lab.engine.evidence(dropped)).is_empty());
+    assert_eq!((lab.counts("a").of(State::Cancelled), lab.counts("a").of(State::Ready)), (0, 4));
+    // Twice is once, and the old claim is late.
+    assert!(lab.enqueue(jobs, at(4)).iter().all(|one| matches!(one, Enqueued::Duplicate(_))));
+    assert_eq!(lab.finish(&running, done("b", &["1"]), at(5)), Finished::Late);
+    let mut claimed = lab.claim_keys("a", 9, at(6));
+    claimed.sort();
+    assert_eq!(claimed, ["dropped", "new", "running", "waits"]);
+}
+
+/// Another engine has such a job: it would be done twice.
+fn moved_away(lab: &Lab) {
+    let id = lab.add(new_job("a", "k"), at(0));
+    lab.wait(lab.engine.withdraw(Filter::default(), "there", None, 9, at(1)));
+    let again = || vec![new_job("a", "k").again()];
+    assert_eq!(lab.enqueue(again(), at(2)), [Enqueued::Duplicate(id)]);
+    lab.wait(lab.engine.confirm_moved(vec![id], "there"));
+    assert_eq!(lab.enqueue(again(), at(3)), [Enqueued::Duplicate(id)]);
 }
 
 fn reprioritise(lab: &Lab) {

@@ -2,15 +2,16 @@
 
 use std::collections::HashMap;
 
-use futures_util::future::try_join4;
+use futures_util::future::{try_join, try_join4};
 use tokio_postgres::types::ToSql;
 use tollway_core::{Name, Timestamp};
 
 use super::error::Failure;
 use super::lane::Operation;
-use super::session::{BEGIN, Session, moved};
+use super::session::{BEGIN, Parameters, Session, moved};
 use super::statements::Index;
 use crate::bounds::{BATCH_BYTES_MAX, BATCH_MAX};
+use crate::engine::moving::{MOVED_MARK, MOVING_MARK};
 use crate::engine::stored::micros;
 use crate::{Enqueued, JobId, NewJob};
 
@@ -41,7 +42,7 @@ impl Operation for Enqueue {
         let (_, _, inserted, _) = try_join4(
             session.begin(BEGIN),
             session.enter(&groups, &[]),
-            rows.insert(session),
+            rows.forget_and_insert(session),
             session.release_groups(&groups, &now),
         )
         .await?;
@@ -136,6 +137,23 @@ impl<'j> Rows<'j> {
         Ok((0..self.jobs.len()).map(|index| ids.remove(&(self.stages[index], keys[index]))).collect())
     }
 
+    /// The same, in place of cancelled jobs where that is meant. Both statements are sent at once.
+    async fn forget_and_insert(&self, session: &Session) -> Result<Vec<Option<JobId>>, Failure> {
+        let again = (0..self.jobs.len()).filter(|index| self.jobs[*index].0.again);
+        let (stages, keys): (Vec<i32>, Vec<&str>) =
+            again.map(|index| (self.stages[index], self.jobs[index].0.key.as_str())).unzip();
+        let forget = async {
+            match keys.is_empty() {
+                true => Ok(0),
+                false => {
+                    let which: Parameters<'_> = &[&stages, &keys, &MOVED_MARK, &MOVING_MARK];
+                    session.number(Index::ForgetCancelled, which).await
+                }
+            }
+        };
+        Ok(try_join(forget, self.insert(session)).await?.1)
+    }
+
     /// The answers, with the numbers of jobs that were there. Before the commit: a purge may remove one meanwhile, and then
     /// all is done again.
     pub(super) async fn enqueued(
@@ -146,18 +164,19 @@ impl<'j> Rows<'j> {
         let missing = (0..self.jobs.len()).filter(|index| inserted[*index].is_none());
         let (stages, keys): (Vec<i32>, Vec<&str>) =
             missing.map(|index| (self.stages[index], self.jobs[index].0.key.as_str())).unzip();
-        let mut existing: HashMap<(i32, String), JobId> = HashMap::new();
+        let mut existing: HashMap<(i32, String), Enqueued> = HashMap::new();
         if !keys.is_empty() {
-            for row in session.query(Index::Existing, &[&stages, &keys]).await? {
-                let id: i64 = row.try_get(0)?;
-                existing.insert((row.try_get(1)?, row.try_get(2)?), JobId::new(id.unsigned_abs()));
+            for row in session.query(Index::Existing, &[&stages, &keys, &MOVED_MARK, &MOVING_MARK]).await? {
+                let id = JobId::new(row.try_get::<_, i64>(0)?.unsigned_abs());
+                let known = if row.try_get(3)? { Enqueued::Cancelled(id) } else { Enqueued::Duplicate(id) };
+                existing.insert((row.try_get(1)?, row.try_get(2)?), known);
             }
         }
         let answer = |(index, new): (usize, Option<JobId>)| match new {
             Some(id) => Ok(Enqueued::New(id)),
             None => {
                 let key = (self.stages[index], self.jobs[index].0.key.clone());
-                existing.get(&key).map(|id| Enqueued::Duplicate(*id)).ok_or_else(Failure::outrun)
+                existing.get(&key).copied().ok_or_else(Failure::outrun)
             }
         };
         inserted.into_iter().enumerate().map(answer).collect()

@@ -151,11 +151,11 @@ impl Batch<'_> {
         }
         for (output, enqueued) in outputs.iter().zip(renamed.unwrap_or(enqueued)) {
             let Finished::Committed { outputs: new, joined } = &mut answers[output.index] else { continue };
-            match enqueued {
-                Enqueued::New(_) => *new += 1,
-                Enqueued::Duplicate(_) if output.joins => *joined += 1,
+            match enqueued.known() {
+                None => *new += 1,
+                Some(_) if output.joins => *joined += 1,
                 // Only a caller can have taken the key. To go on would lose the output.
-                Enqueued::Duplicate(other) => return Err(taken(output, other).into()),
+                Some(other) => return Err(taken(output, other).into()),
             }
         }
         try_join(self.count_late(session, &answers), session.commit()).await.map_err(Failure::with_commit)?;
@@ -178,6 +178,7 @@ impl Batch<'_> {
                     priority: open.priority,
                     cost: output.cost.clone(),
                     not_before: Timestamp::EPOCH,
+                    again: false,
                 };
                 all.push(NewOutput { index: open.index, number, joins: output.join.is_some(), job });
             }
@@ -196,7 +197,7 @@ impl Batch<'_> {
         let mut renamed: Vec<(usize, NewJob)> = Vec::new();
         for (place, (output, enqueued)) in outputs.iter().zip(enqueued).enumerate() {
             let claim = &self.calls[output.index].claim;
-            if matches!(enqueued, Enqueued::Duplicate(older) if !output.joins && *older < claim.job) {
+            if !output.joins && enqueued.known().is_some_and(|older| older < claim.job) {
                 let key = claim.output_key_again(&output.job.key);
                 check_output_key(&key, output.number)?;
                 renamed.push((place, NewJob { key, ..output.job.clone() }));

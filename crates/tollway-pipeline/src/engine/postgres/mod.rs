@@ -19,6 +19,7 @@ mod rows;
 mod samples;
 mod schema;
 mod session;
+mod stage_move;
 mod statements;
 
 use std::sync::Arc;
@@ -41,9 +42,9 @@ use self::options::Options;
 use self::session::{Session, SessionOptions};
 use super::administration::{
     Administration, Change, Changed, Edit, Edited, Filter, JobResult, Page, Sample, StageChange, StageCounts,
-    StageSettings,
+    StageMove, StageSettings,
 };
-use super::checks::{check, refuse, within};
+use super::checks::{check, check_stages, refuse, within};
 use super::error::{EngineError, EngineFault};
 use super::moving::{MovedJob, check_import};
 use super::{
@@ -341,6 +342,24 @@ impl Administration for PostgresEngine {
         self.write(move |session| {
             Box::pin(operate::change(session, filter.clone(), change, after, limit, now))
         })
+    }
+
+    fn move_to_stage(
+        &self,
+        from: &Name,
+        to: &Name,
+        after: Option<JobId>,
+        limit: usize,
+        now: Timestamp,
+    ) -> EngineAnswer<StageMove> {
+        let (stages, limit) = ((from.clone(), to.clone()), limit.min(PAGE_MAX));
+        match check_stages(from, to) {
+            Ok(()) => self.write(move |session| {
+                let (from, to) = stages.clone();
+                Box::pin(stage_move::move_to_stage(session, from, to, after, limit, now))
+            }),
+            Err(error) => refuse(error),
+        }
     }
 
     fn stages(&self) -> EngineAnswer<Vec<StageSettings>> {

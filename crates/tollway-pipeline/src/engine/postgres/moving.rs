@@ -122,9 +122,9 @@ pub(super) async fn import(
         came.iter().flat_map(|(id, moved)| moved.evidence.iter().map(|one| (*id, one))).collect();
     attempt_rows(session, &attempted, &attempts).await?;
     session.release_groups(&groups, &times).await?;
-    let enqueued = rows.enqueued(session, inserted).await?;
+    let enqueued = rows.enqueued(session, inserted).await?.into_iter();
     session.commit().await?;
-    Ok(enqueued)
+    Ok(enqueued.map(Enqueued::of_import).collect())
 }
 
 /// Enqueues jobs that had moved away again.

@@ -25,10 +25,11 @@ pub(super) enum Index {
     Release,
     Peek,
     Existing,
+    ForgetCancelled,
 }
 
 /// In the order of [`Index`].
-pub(super) const ALL: [&str; 16] = [
+pub(super) const ALL: [&str; 17] = [
     GATE,
     LOCK_GROUPS,
     INSERT,
@@ -45,6 +46,7 @@ pub(super) const ALL: [&str; 16] = [
     RELEASE,
     PEEK,
     EXISTING,
+    FORGET_CANCELLED,
 ];
 
 /// Adds the rows of `changes` to the counters, in the shard of this session.
@@ -95,12 +97,34 @@ const INSERT: &str = concat!(
     "SELECT id, stage, key FROM inserted"
 );
 
-/// The jobs with these keys.
+/// The jobs with these keys, and whether an operator cancelled them.
 const EXISTING: &str = "
-    SELECT jobs.id, jobs.stage, jobs.key FROM unnest($1::integer[], $2::text[]) AS g (stage, key)
+    SELECT jobs.id, jobs.stage, jobs.key,
+           jobs.state = 6 AND NOT starts_with(jobs.error, $3) AND NOT starts_with(jobs.error, $4)
+    FROM unnest($1::integer[], $2::text[]) AS g (stage, key)
     CROSS JOIN LATERAL (
-        SELECT id, stage, key FROM jobs WHERE jobs.stage = g.stage AND jobs.key = g.key OFFSET 0
+        SELECT id, stage, key, state, error FROM jobs WHERE jobs.stage = g.stage AND jobs.key = g.key OFFSET 0
     ) AS jobs";
+
+/// Forgets cancelled jobs with these keys, so that they are new again. Those that moved to another engine stay.
+const FORGET_CANCELLED: &str = concat!(
+    "WITH old AS MATERIALIZED (
+        SELECT jobs.id, g.stage FROM unnest($1::integer[], $2::text[]) AS g (stage, key)
+        CROSS JOIN LATERAL (
+            SELECT id FROM jobs WHERE jobs.stage = g.stage AND jobs.key = g.key AND jobs.state = 6
+                AND NOT starts_with(jobs.error, $3) AND NOT starts_with(jobs.error, $4)
+            OFFSET 0 FOR UPDATE
+        ) AS jobs
+    ), gone AS (
+        DELETE FROM jobs WHERE id = ANY (ARRAY (SELECT id FROM old))
+    ), attempted AS (
+        DELETE FROM evidence WHERE job = ANY (ARRAY (SELECT id FROM old))
+    ), changes (stage, kind, delta) AS (
+        SELECT stage, 6::smallint, -1 FROM old
+    ), ",
+    counted!(),
+    "SELECT count(*) FROM old"
+);
 
 /// Makes jobs ready that are due: delayed ones, and running ones whose claim expired. Their claim stays open.
 /// `$3`: also in a paused stage.

@@ -14,7 +14,7 @@ use crate::engine::checks::refuse;
 use crate::{
     Administration, Capabilities, Change, Changed, Claim, ClaimRequest, Claimed, Conclusion, Edit, Edited,
     Engine, EngineAnswer, EngineError, EngineFault, Enqueued, Evidence, Filter, Finished, Job, JobId,
-    JobResult, MovedJob, NewJob, Page, Peek, Sample, StageChange, StageCounts, StageSettings,
+    JobResult, MovedJob, NewJob, Page, Peek, Sample, StageChange, StageCounts, StageMove, StageSettings,
 };
 
 /// The jobs of a process that runs a pipeline on this machine.
@@ -164,6 +164,17 @@ impl Administration for SocketEngine {
         now: Timestamp,
     ) -> EngineAnswer<Changed> {
         self.ask(&Call::Change { filter, change, after, limit, now: self.time(now) })
+    }
+
+    fn move_to_stage(
+        &self,
+        from: &Name,
+        to: &Name,
+        after: Option<JobId>,
+        limit: usize,
+        now: Timestamp,
+    ) -> EngineAnswer<StageMove> {
+        self.ask(&Call::MoveToStage { from: from.clone(), to: to.clone(), after, limit, now })
     }
 
     fn stages(&self) -> EngineAnswer<Vec<StageSettings>> {

@@ -32,6 +32,7 @@ pub(super) enum Call {
     Results { stage: Name, after: Option<JobId>, limit: usize },
     Edit { job: JobId, edit: Edit, now: Timestamp },
     Change { filter: Filter, change: Change, after: Option<JobId>, limit: usize, now: Timestamp },
+    MoveToStage { from: Name, to: Name, after: Option<JobId>, limit: usize, now: Timestamp },
     Stages,
     SetStage { stage: Name, change: StageChange, now: Timestamp },
     Purge { stage: Name, before: Timestamp, limit: usize },
@@ -90,6 +91,9 @@ async fn carry_out(engine: &dyn Engine, call: Call) -> Result<Vec<u8>, EngineErr
         }
         Call::Change { filter, change, after, limit, now } => {
             encode(&engine.change(filter, change, after, limit, now).await)
+        }
+        Call::MoveToStage { from, to, after, limit, now } => {
+            encode(&engine.move_to_stage(&from, &to, after, limit, now).await)
         }
         Call::Stages => encode(&engine.stages().await),
         Call::SetStage { stage, change, now } => encode(&engine.set_stage(&stage, change, now).await),

@@ -10,7 +10,7 @@ use super::session::Session;
 use super::work::{OpenClaim, fenced, insert};
 use crate::engine::checks::check_output_key;
 use crate::engine::counters::Kind;
-use crate::{Claim, Conclusion, EngineError, Enqueued, Finished, NewJob, Output, State};
+use crate::{Claim, Conclusion, EngineError, Finished, NewJob, Output, State};
 
 pub(super) fn finish(
     session: &mut Session<'_>,
@@ -95,19 +95,20 @@ fn hand_on(
         priority: open.priority,
         cost: output.cost.clone(),
         not_before: Timestamp::EPOCH,
+        again: false,
     };
     check_output_key(&job.key, index)?;
     let mut enqueued = insert(session, &job, now)?;
-    if matches!(enqueued, Enqueued::Duplicate(older) if output.join.is_none() && older < claim.job) {
+    if output.join.is_none() && enqueued.known().is_some_and(|older| older < claim.job) {
         job.key = claim.output_key_again(&job.key);
         check_output_key(&job.key, index)?;
         enqueued = insert(session, &job, now)?;
     }
-    match enqueued {
-        Enqueued::New(_) => Ok(false),
-        Enqueued::Duplicate(_) if output.join.is_some() => Ok(true),
+    match enqueued.known() {
+        None => Ok(false),
+        Some(_) if output.join.is_some() => Ok(true),
         // Only a caller can have taken the key. To go on would lose the output.
-        Enqueued::Duplicate(other) => {
+        Some(other) => {
             let (stage, key) = (output.stage.as_str(), &job.key);
             let message =
                 format!("output {index} would be {key:?} in stage {stage}, which is job {other} already");

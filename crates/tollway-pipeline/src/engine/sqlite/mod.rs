@@ -16,6 +16,7 @@ mod rows;
 mod samples;
 mod schema;
 mod session;
+mod stage_move;
 mod work;
 mod writer;
 
@@ -34,9 +35,9 @@ use self::session::Session;
 use self::writer::{Durability, Writer};
 use super::administration::{
     Administration, Change, Changed, Edit, Edited, Filter, JobResult, Page, Sample, StageChange, StageCounts,
-    StageSettings,
+    StageMove, StageSettings,
 };
-use super::checks::{check, refuse, within};
+use super::checks::{check, check_stages, refuse, within};
 use super::error::EngineError;
 use super::moving::{MovedJob, check_import};
 use super::{
@@ -280,6 +281,23 @@ impl Administration for SqliteEngine {
         self.write(Durability::Machine, 0, move |session| {
             operate::change(session, &filter, change, after, limit.min(PAGE_MAX), now)
         })
+    }
+
+    fn move_to_stage(
+        &self,
+        from: &Name,
+        to: &Name,
+        after: Option<JobId>,
+        limit: usize,
+        now: Timestamp,
+    ) -> EngineAnswer<StageMove> {
+        let (stages, limit) = ((from.clone(), to.clone()), limit.min(PAGE_MAX));
+        match check_stages(from, to) {
+            Ok(()) => self.write(Durability::Machine, 0, move |session| {
+                stage_move::move_to_stage(session, &stages.0, &stages.1, after, limit, now)
+            }),
+            Err(error) => refuse(error),
+        }
     }
 
     fn stages(&self) -> EngineAnswer<Vec<StageSettings>> {

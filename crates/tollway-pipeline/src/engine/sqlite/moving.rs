@@ -7,7 +7,7 @@ use tollway_core::Timestamp;
 use super::error::Failure;
 use super::rows::{SELECT_JOBS, conditions, job, micros, stored};
 use super::session::Session;
-use super::work::insert;
+use super::work::{entry_state, insert};
 use crate::bounds::BATCH_BYTES_MAX;
 use crate::engine::counters::Kind;
 use crate::engine::moving::{MOVED_MARK, MOVING_MARK, MovedJob, moved_mark, moving_mark};
@@ -79,7 +79,7 @@ fn import_one(session: &mut Session<'_>, moved: MovedJob, now: Timestamp) -> Res
     let new = NewJob::of_moved(&job);
     let id = match insert(session, &new, now)? {
         Enqueued::New(id) => id,
-        Enqueued::Duplicate(id) => match bring_back(session, &new, id, now)? {
+        Enqueued::Duplicate(id) | Enqueued::Cancelled(id) => match bring_back(session, &new, id, now)? {
             true => id,
             false => return Ok(Enqueued::Duplicate(id)),
         },
@@ -124,11 +124,7 @@ fn import_one(session: &mut Session<'_>, moved: MovedJob, now: Timestamp) -> Res
 /// Enqueues a job that had moved away again. False: this job had not.
 fn bring_back(session: &mut Session<'_>, job: &NewJob, id: JobId, now: Timestamp) -> Result<bool, Failure> {
     let (stage, id, connection) = (session.stage_id(&job.stage)?, stored(id.get()), session.connection);
-    let state = match &job.group {
-        Some(_) if session.stage(&job.stage)?.is_some_and(|stage| !stage.after.is_empty()) => State::Held,
-        _ if job.not_before > now => State::Delayed,
-        _ => State::Ready,
-    };
+    let state = entry_state(session, &job.stage, job.group.is_some(), job.not_before, now)?;
     let changed = connection
         .prepare_cached(
             "UPDATE jobs SET state = ?2, priority = ?3, due_at = ?4, created_at = ?5, changed_at = ?5, cost = ?6,

@@ -7,6 +7,7 @@ use tollway_core::{Name, Timestamp};
 use super::error::Failure;
 use super::rows::{conditions, micros, stored};
 use super::session::Session;
+use super::work::forget;
 use crate::engine::counters::Kind;
 use crate::{Change, Changed, Edit, Edited, EngineError, Filter, JobId, StageChange, State};
 
@@ -181,10 +182,7 @@ pub(super) fn purge(
         .query_map(params![stage, micros(before), limit], |row| Ok((row.get(0)?, row.get(1)?)))?
         .collect::<rusqlite::Result<_>>()?;
     for (id, done) in &old {
-        connection.prepare_cached("DELETE FROM jobs WHERE id = ?1")?.execute([id])?;
-        connection.prepare_cached("DELETE FROM data WHERE job = ?1")?.execute([id])?;
-        connection.prepare_cached("DELETE FROM completions WHERE job = ?1")?.execute([id])?;
-        connection.prepare_cached("DELETE FROM evidence WHERE job = ?1")?.execute([id])?;
+        forget(connection, *id)?;
         session.count(stage, Kind::Jobs(if *done { State::Done } else { State::Cancelled }), -1);
     }
     Ok(old.len() as u64)

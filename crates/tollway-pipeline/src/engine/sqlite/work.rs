@@ -1,6 +1,6 @@
 //! What workers do: enqueue, peek, claim, renew, release.
 
-use rusqlite::{OptionalExtension, params};
+use rusqlite::{Connection, OptionalExtension, params};
 use tollway_core::{Name, Span, Timestamp};
 
 use super::error::Failure;
@@ -9,6 +9,7 @@ use super::rows::{SELECT_JOBS, job, micros, stored, time};
 use super::session::Session;
 use crate::bounds::BATCH_MAX;
 use crate::engine::counters::Kind;
+use crate::engine::moving::{MOVED_MARK, MOVING_MARK};
 use crate::{Attempt, Claim, ClaimRequest, Claimed, Enqueued, JobCost, JobId, NewJob, Peek, State};
 
 pub(super) fn enqueue(
@@ -22,12 +23,7 @@ pub(super) fn enqueue(
 /// Inserts a job, unless its stage knows the key.
 pub(super) fn insert(session: &mut Session<'_>, job: &NewJob, now: Timestamp) -> Result<Enqueued, Failure> {
     let stage = session.stage_id(&job.stage)?;
-    let gated = session.stage(&job.stage)?.is_some_and(|stage| !stage.after.is_empty());
-    let state = match &job.group {
-        Some(_) if gated => State::Held,
-        _ if job.not_before > now => State::Delayed,
-        _ => State::Ready,
-    };
+    let state = entry_state(session, &job.stage, job.group.is_some(), job.not_before, now)?;
     let connection = session.connection;
     let inserted = connection
         .prepare_cached(
@@ -45,10 +41,7 @@ pub(super) fn insert(session: &mut Session<'_>, job: &NewJob, now: Timestamp) ->
             job.group
         ])?;
     if inserted == 0 {
-        let id: u64 = connection
-            .prepare_cached("SELECT id FROM jobs WHERE stage = ?1 AND key = ?2")?
-            .query_row(params![stage, job.key], |row| row.get(0))?;
-        return Ok(Enqueued::Duplicate(JobId::new(id)));
+        return known(session, stage, job, now);
     }
     let id = connection.last_insert_rowid();
     connection
@@ -63,9 +56,54 @@ pub(super) fn insert(session: &mut Session<'_>, job: &NewJob, now: Timestamp) ->
     Ok(Enqueued::New(JobId::new(id.unsigned_abs())))
 }
 
+/// A key that its stage knows. A new job only if it is meant to replace a cancelled one.
+fn known(session: &mut Session<'_>, stage: i64, job: &NewJob, now: Timestamp) -> Result<Enqueued, Failure> {
+    let (id, cancelled): (i64, bool) = session
+        .connection
+        .prepare_cached(
+            "SELECT id, state = 6 AND substr(error, 1, length(?3)) <> ?3 AND substr(error, 1, length(?4)) <> ?4
+             FROM jobs WHERE stage = ?1 AND key = ?2",
+        )?
+        .query_row(params![stage, job.key, MOVED_MARK, MOVING_MARK], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    match cancelled {
+        true if job.again => {
+            forget(session.connection, id)?;
+            session.count(stage, Kind::Jobs(State::Cancelled), -1);
+            insert(session, job, now)
+        }
+        true => Ok(Enqueued::Cancelled(JobId::new(id.unsigned_abs()))),
+        false => Ok(Enqueued::Duplicate(JobId::new(id.unsigned_abs()))),
+    }
+}
+
+/// Deletes all that is kept of a job.
+pub(super) fn forget(connection: &Connection, id: i64) -> rusqlite::Result<()> {
+    connection.prepare_cached("DELETE FROM jobs WHERE id = ?1")?.execute([id])?;
+    connection.prepare_cached("DELETE FROM data WHERE job = ?1")?.execute([id])?;
+    connection.prepare_cached("DELETE FROM completions WHERE job = ?1")?.execute([id])?;
+    connection.prepare_cached("DELETE FROM evidence WHERE job = ?1")?.execute([id])?;
+    Ok(())
+}
+
+/// The state of a job that enters a stage.
+pub(super) fn entry_state(
+    session: &mut Session<'_>,
+    stage: &Name,
+    in_group: bool,
+    due_at: Timestamp,
+    now: Timestamp,
+) -> Result<State, Failure> {
+    let gated = session.stage(stage)?.is_some_and(|stage| !stage.after.is_empty());
+    Ok(match (in_group && gated, due_at > now) {
+        (true, _) => State::Held,
+        (false, true) => State::Delayed,
+        (false, false) => State::Ready,
+    })
+}
+
 /// Makes jobs ready that are due: delayed ones, and running ones whose claim expired. Their claim stays open, so that its
 /// worker can still finish it until another claims the job.
-fn make_due_ready(session: &mut Session<'_>, stage: i64, now: Timestamp) -> Result<(), Failure> {
+pub(super) fn make_due_ready(session: &mut Session<'_>, stage: i64, now: Timestamp) -> Result<(), Failure> {
     let due: Vec<(i64, bool)> = session
         .connection
         .prepare_cached(

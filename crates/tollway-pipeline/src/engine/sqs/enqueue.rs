@@ -10,7 +10,9 @@ use super::Inner;
 use super::counts::Tally;
 use super::finish::refuse_cost;
 use super::groups::{groups_of, hold_by, membership};
-use super::ledger::{DATA_BYTES_MAX, item_of, job_key, key_key, put_dead, put_key, read_id, read_record};
+use super::ledger::{
+    DATA_BYTES_MAX, Versioned, item_of, job_key, key_key, put_dead, put_key, read_id, read_record,
+};
 use super::message::Outgoing;
 use super::record::Record;
 use super::table::{Guard, Key, WRITE_MAX, Write, Written};
@@ -34,15 +36,20 @@ impl Inner {
             within("bytes of data", job.data.len(), DATA_BYTES_MAX)?;
             refuse_cost(&job.cost)?;
         }
-        let known = self.ids_of(jobs.iter().map(|job| (&job.stage, job.key.as_str())), now).await?;
+        let known = self.known_keys(jobs.iter().map(|job| (&job.stage, job.key.as_str())), now).await?;
         let ids = self.new_ids(jobs.len()).await?;
         let mut fresh: Vec<Record> = Vec::new();
         let mut first: HashMap<(Name, String), JobId> = HashMap::new();
         let mut answers = Vec::with_capacity(jobs.len());
         for ((job, known), id) in jobs.into_iter().zip(known).zip(ids.map(JobId::new)) {
             let place = (job.stage.clone(), job.key.clone());
-            answers.push(match known.or_else(|| first.get(&place).copied()) {
-                Some(known) => Enqueued::Duplicate(known),
+            let known = match (known, first.get(&place)) {
+                (_, Some(first)) => Some(Enqueued::Duplicate(*first)),
+                (Some(known), None) => self.answer_known(&job, known).await?,
+                (None, None) => None,
+            };
+            answers.push(match known {
+                Some(known) => known,
                 None => {
                     first.insert(place, id);
                     fresh.push(Record::new(id, job, now));
@@ -54,12 +61,36 @@ impl Inner {
         Ok(answers)
     }
 
-    /// The jobs that have these keys already. A held one may have lost the process that was to look at its group.
+    /// A key that its stage knows. None: its cancelled job was forgotten, and the key is free.
+    async fn answer_known(&self, job: &NewJob, known: Versioned) -> Result<Option<Enqueued>, EngineError> {
+        let id = known.record.job.id;
+        Ok(match (known.record.was_cancelled(), job.again) {
+            (false, _) => Some(Enqueued::Duplicate(id)),
+            (true, false) => Some(Enqueued::Cancelled(id)),
+            (true, true) => match self.forget(&self.queue_name(&job.stage)?, &known).await? {
+                true => None,
+                // Another process was faster.
+                false => Some(Enqueued::Duplicate(id)),
+            },
+        })
+    }
+
+    /// The ids of [`Inner::known_keys`].
     pub(super) async fn ids_of<'a>(
         &self,
         keys: impl Iterator<Item = (&'a Name, &'a str)>,
         now: Timestamp,
     ) -> Result<Vec<Option<JobId>>, EngineError> {
+        let known = self.known_keys(keys, now).await?;
+        Ok(known.into_iter().map(|known| known.map(|known| known.record.job.id)).collect())
+    }
+
+    /// The jobs that have these keys already. A held one may have lost the process that was to look at its group.
+    pub(super) async fn known_keys<'a>(
+        &self,
+        keys: impl Iterator<Item = (&'a Name, &'a str)>,
+        now: Timestamp,
+    ) -> Result<Vec<Option<Versioned>>, EngineError> {
         let table = self.table().await?;
         let places: Result<Vec<(String, Key)>, EngineError> = keys
             .map(|(stage, key)| self.queue_name(stage).map(|queue| (queue.clone(), key_key(&queue, key))))
@@ -71,17 +102,15 @@ impl Inner {
         // A key whose record DynamoDB has deleted is free.
         let records: Vec<Key> =
             places.iter().zip(&ids).filter_map(|((queue, _), id)| id.map(|id| job_key(queue, id))).collect();
-        let records = table.get_many(&records).await?;
-        let mut held = Vec::new();
-        for item in records.iter().flatten() {
-            let known = read_record(item)?.record;
-            if known.job.state == State::Held {
-                held.push(known.job);
-            }
-        }
-        self.release_groups(groups_of(&held), now).await?;
+        let records = table.get_many(&records).await?.into_iter();
+        let records: Result<Vec<Option<Versioned>>, EngineError> =
+            records.map(|item| item.as_ref().map(read_record).transpose()).collect();
+        let records = records?;
+        let jobs = records.iter().flatten().map(|known| &known.record.job);
+        let held = groups_of(jobs.filter(|job| job.state == State::Held));
+        self.release_groups(held, now).await?;
         let mut records = records.into_iter();
-        Ok(ids.into_iter().map(|id| id.filter(|_| records.next().flatten().is_some())).collect())
+        Ok(ids.into_iter().map(|id| id.and_then(|_| records.next().flatten())).collect())
     }
 
     /// Sends the messages of new jobs, and then writes them to the ledger. What another process was first with is a duplicate.

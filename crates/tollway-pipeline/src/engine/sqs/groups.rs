@@ -142,7 +142,7 @@ impl Inner {
     }
 
     /// Their messages go first: a worker that receives one while its job is still held looks at the group itself.
-    async fn release_held(
+    pub(super) async fn release_held(
         &self,
         stage: &Name,
         held: Vec<Versioned>,

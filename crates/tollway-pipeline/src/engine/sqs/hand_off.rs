@@ -73,6 +73,7 @@ impl Inner {
                 priority: parent.job.priority,
                 cost: JobCost::OF_STAGE,
                 not_before: Timestamp::EPOCH,
+                again: false,
             };
             let mut record = Record::new(claim.job, job, now);
             record.parent = Some(claim.job);

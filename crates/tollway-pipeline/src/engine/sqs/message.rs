@@ -199,6 +199,7 @@ impl Incoming {
             priority: self.priority,
             cost: JobCost::OF_STAGE,
             not_before: self.due_at,
+            again: false,
         }
     }
 }

@@ -31,6 +31,7 @@ mod queue;
 mod read;
 mod record;
 mod samples;
+mod stage_move;
 mod stages;
 mod table;
 
@@ -55,7 +56,7 @@ use self::pause::Pause;
 use self::queue::{Requests, StageQueue};
 use self::table::{Table, read_number};
 use super::administration::Administration;
-use super::checks::{check, refuse, within};
+use super::checks::{check, check_stages, refuse, within};
 use super::moving::check_import;
 use crate::bounds::{BATCH_BYTES_MAX, BATCH_MAX, PAGE_MAX};
 use crate::config::{EngineUrl, SqsUrl};
@@ -360,6 +361,20 @@ impl Administration for SqsEngine {
     ) -> EngineAnswer<Changed> {
         let limit = limit.min(PAGE_MAX);
         call(self, |inner| async move { inner.change(&filter, change, after, limit, now).await })
+    }
+
+    fn move_to_stage(
+        &self,
+        from: &Name,
+        to: &Name,
+        after: Option<JobId>,
+        limit: usize,
+        now: Timestamp,
+    ) -> EngineAnswer<StageMove> {
+        let (from, to, limit) = (from.clone(), to.clone(), limit.min(PAGE_MAX));
+        checked(check_stages(&from, &to), || {
+            call(self, |inner| async move { inner.move_to_stage(&from, &to, after, limit, now).await })
+        })
     }
 
     fn stages(&self) -> EngineAnswer<Vec<StageSettings>> {

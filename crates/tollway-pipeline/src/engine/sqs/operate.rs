@@ -120,7 +120,7 @@ impl Inner {
         Ok(purged)
     }
 
-    async fn forget(&self, queue: &str, found: &Versioned) -> Result<bool, EngineError> {
+    pub(super) async fn forget(&self, queue: &str, found: &Versioned) -> Result<bool, EngineError> {
         let job = &found.record.job;
         let mut tally = Tally::default();
         tally.count(&job.stage, Kind::Jobs(job.state), -1);

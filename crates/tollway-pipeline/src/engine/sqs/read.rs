@@ -31,6 +31,11 @@ impl Inner {
             if paused.contains(&counts.stage) || self.delivered.is_some() {
                 continue;
             }
+            // Of a stage that the config lacks, messages are left over from jobs that moved.
+            let configured = &self.url.stages;
+            if !configured.is_empty() && !configured.iter().any(|known| known.stage == counts.stage) {
+                continue;
+            }
             self.look(&counts.stage).await;
             if let Some(outlook) = lock(&self.outlooks).get(&counts.stage) {
                 let ready = &mut counts.jobs[State::Ready as usize];

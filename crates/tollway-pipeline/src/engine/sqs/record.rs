@@ -6,7 +6,10 @@ use tollway_core::{Name, Span, Timestamp};
 
 use super::message::Incoming;
 use crate::bounds::EVIDENCE_MAX;
-use crate::{Attempt, Cause, Change, Claim, Edit, Edited, Evidence, Job, JobId, MOVED_MARK, NewJob, State};
+use crate::engine::moving::MOVED_TO_STAGE;
+use crate::{
+    Attempt, Cause, Change, Claim, Edit, Edited, Evidence, Job, JobId, MOVED_MARK, MOVING_MARK, NewJob, State,
+};
 
 /// How many bytes of evidence fit beside the data: an item of DynamoDB has at most 400 KB.
 const EVIDENCE_BYTES_MAX: usize = 120_000;
@@ -241,6 +244,19 @@ impl Record {
         self.open = false;
         self.job.changed_at = now;
         Edited::Changed
+    }
+
+    /// Whether an operator has cancelled or dropped it, and it has not moved elsewhere.
+    pub(super) fn was_cancelled(&self) -> bool {
+        let error = &self.job.error;
+        self.job.state == State::Cancelled
+            && !error.starts_with(MOVED_MARK)
+            && !error.starts_with(MOVING_MARK)
+    }
+
+    /// Whether only this record is left here, and another stage has its job.
+    pub(super) fn moved_to_stage(&self) -> bool {
+        self.job.state == State::Cancelled && self.job.error.starts_with(MOVED_TO_STAGE)
     }
 
     /// Whether it can leave for another engine now.

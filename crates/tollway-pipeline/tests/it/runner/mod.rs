@@ -2,6 +2,7 @@
 
 mod answers;
 mod bad_handlers;
+mod finished;
 mod http;
 mod order;
 mod paused;

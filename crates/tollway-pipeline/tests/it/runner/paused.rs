@@ -11,7 +11,7 @@ use tollway_core::{Name, Span, Timestamp};
 use tollway_pipeline::{
     Administration, Capabilities, Change, Changed, Claim, ClaimRequest, Claimed, Conclusion, Edit, Edited,
     Engine, EngineAnswer, Enqueued, Evidence, Filter, Finished, Job, JobId, JobResult, NewJob, Page, Peek,
-    Sample, SqliteEngine, StageChange, StageCounts, StageSettings,
+    Sample, SqliteEngine, StageChange, StageCounts, StageMove, StageSettings,
 };
 
 /// The first moment of an hour.
@@ -123,6 +123,16 @@ impl Administration for PausedEngine {
         now: Timestamp,
     ) -> EngineAnswer<Changed> {
         wait(self.0.change(filter, change, after, limit, now))
+    }
+    fn move_to_stage(
+        &self,
+        from: &Name,
+        to: &Name,
+        after: Option<JobId>,
+        limit: usize,
+        now: Timestamp,
+    ) -> EngineAnswer<StageMove> {
+        wait(self.0.move_to_stage(from, to, after, limit, now))
     }
     fn stages(&self) -> EngineAnswer<Vec<StageSettings>> {
         wait(self.0.stages())
