@@ -5,11 +5,13 @@
 mod backup;
 mod cancel;
 mod change;
+mod compact;
 mod concurrency;
 mod dead;
 mod drain;
 mod enqueue;
 mod filter;
+mod free_space;
 mod interrupt;
 mod job_view;
 mod json_text;
@@ -75,6 +77,7 @@ enum Command {
     Prioritize(prioritize::Arguments),
     Results(results::Arguments),
     Backup(backup::Arguments),
+    Compact(compact::Arguments),
     Migrate(migrate::Arguments),
     Unit(unit::Arguments),
 }
@@ -104,6 +107,7 @@ pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<Exit, Fail
         Command::Prioritize(arguments) => prioritize::run(arguments, which, context),
         Command::Results(arguments) => results::run(arguments, which, context),
         Command::Backup(arguments) => backup::run(arguments, which, context),
+        Command::Compact(arguments) => compact::run(arguments, which, context),
         Command::Migrate(arguments) => migrate::run(arguments, which, context),
         Command::Unit(arguments) => unit::run(arguments, which, context),
     }

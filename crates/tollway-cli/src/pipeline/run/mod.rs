@@ -92,14 +92,24 @@ pub(super) fn run(arguments: &Arguments, which: &Which, context: &Context) -> Re
     let output = context.output();
     let usual = if output.is_watched() { Level::Warn } else { Level::Info };
     log::begin(arguments.log_level, if output.is_quiet() { Level::Error } else { usual })?;
-    runtime()?.block_on(work(arguments, which, context))
+    let runtime = runtime()?;
+    match runtime.block_on(work(arguments, which, context))? {
+        Some(exit) => Ok(exit),
+        None => {
+            // A name server or a store that does not answer is not waited for.
+            runtime.shutdown_background();
+            output.note("stopped before any job was claimed");
+            Ok(Exit::DENIED)
+        }
+    }
 }
 
-async fn work(arguments: &Arguments, which: &Which, context: &Context) -> Result<Exit, Failure> {
+/// None: it was stopped while it waited for its store or its jobs.
+async fn work(arguments: &Arguments, which: &Which, context: &Context) -> Result<Option<Exit>, Failure> {
     // Before anything starts, so that no signal is missed.
     let (mut stops, hangups) = StopSignals::listen()?;
-    let Setup { config, file, limiter, engine, commands, runner, notices } =
-        Setup::new(arguments, which, context).await?;
+    let Some(setup) = stops.unless(Setup::new(arguments, which, context)).await else { return Ok(None) };
+    let Setup { config, file, limiter, engine, commands, runner, notices } = setup?;
     let runner = Arc::new(runner);
     let store_alarms = notices.watch_store(&limiter);
     let metrics = match arguments.metrics {
@@ -108,7 +118,9 @@ async fn work(arguments: &Arguments, which: &Which, context: &Context) -> Result
     };
     let publishing =
         publish(file.config().cloudwatch(), &config, &engine, runner.own_events(), &limiter).await?;
-    let mut summary = Summary::begin(&config, &*engine, context.now()).await?;
+    let begun = stops.unless(Summary::begin(&config, &*engine, context.now())).await;
+    let Some(summary) = begun else { return Ok(None) };
+    let mut summary = summary?;
     let screen = Screen::new(context.output(), &config);
     let mut running = Running { config, runner: &runner, limiter: &limiter, screen, stay: arguments.stay };
     let stopped = running.watch(&mut stops, Follower::new(file, which), hangups).await;
@@ -130,7 +142,7 @@ async fn work(arguments: &Arguments, which: &Which, context: &Context) -> Result
         tracing::warn!("{error}");
     }
     notices.close().await;
-    summary.print(context.output())
+    summary.print(context.output()).map(Some)
 }
 
 /// Sends metrics to CloudWatch, if the config says so.

@@ -35,6 +35,7 @@ const COMMANDS: &[&[&str]] = &[
     &["prioritize"],
     &["results"],
     &["backup"],
+    &["compact"],
     &["migrate"],
     &["dead", "list"],
     &["dead", "show"],

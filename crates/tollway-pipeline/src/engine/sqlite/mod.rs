@@ -3,6 +3,7 @@
 //! One thread writes and one reads. The process that opens the file owns it: a second one is refused. So the write-ahead
 //! log has one writer, whatever version of SQLite others look into the file with.
 
+mod compact;
 mod error;
 mod evidence;
 mod file;
@@ -10,13 +11,20 @@ mod finish;
 mod moving;
 mod operate;
 mod read;
+mod read_only;
 mod reader;
 mod rows;
 mod samples;
 mod schema;
 mod session;
+mod space;
+mod trouble;
 mod work;
 mod writer;
+
+pub use self::compact::Compaction;
+pub(crate) use self::file::owner_pid;
+pub(crate) use self::read_only::SqliteReader;
 
 use std::path::{Path, PathBuf};
 use std::thread::JoinHandle;
@@ -120,18 +128,7 @@ impl Drop for SqliteEngine {
 
 impl Engine for SqliteEngine {
     fn capabilities(&self) -> Capabilities {
-        Capabilities {
-            atomic_hand_off: true,
-            exact_counts: true,
-            delivers_once: true,
-            claim_by_cost: true,
-            ordered: true,
-            inspectable: true,
-            groups: true,
-            delay_max: None,
-            retention_max: None,
-            job_bytes_max: JOB_BYTES_MAX,
-        }
+        capabilities()
     }
 
     fn enqueue(&self, jobs: Vec<NewJob>, now: Timestamp) -> EngineAnswer<Vec<Enqueued>> {
@@ -187,7 +184,12 @@ impl Engine for SqliteEngine {
 
     fn tidy(&self) -> EngineAnswer<()> {
         let path = self.path.clone();
+        let given_back = match &self.threads {
+            Some(threads) => space::give_back(threads.writer.clone()),
+            None => refuse(EngineError::caller("the engine is closed")),
+        };
         Box::pin(async move {
+            given_back.await?;
             let written = tokio::task::spawn_blocking(move || file::write_log_back(&path)).await;
             written.unwrap_or_else(|error| {
                 Err(EngineError::storage(Retry::Safe, format!("the log was not written back: {error}")))
@@ -301,14 +303,33 @@ impl Administration for SqliteEngine {
     }
 
     fn backup(&self, target: &Path) -> EngineAnswer<()> {
-        let (from, target) = (self.path.clone(), target.to_owned());
-        Box::pin(async move {
-            let copied = tokio::task::spawn_blocking(move || copy(&from, &target)).await;
-            copied.unwrap_or_else(|error| {
-                Err(EngineError::storage(Retry::Safe, format!("backup stopped: {error}")))
-            })
-        })
+        copy_in_background(&self.path, target)
     }
+}
+
+fn capabilities() -> Capabilities {
+    Capabilities {
+        atomic_hand_off: true,
+        exact_counts: true,
+        delivers_once: true,
+        claim_by_cost: true,
+        ordered: true,
+        inspectable: true,
+        groups: true,
+        delay_max: None,
+        retention_max: None,
+        job_bytes_max: JOB_BYTES_MAX,
+    }
+}
+
+fn copy_in_background(from: &Path, target: &Path) -> EngineAnswer<()> {
+    let (from, target) = (from.to_owned(), target.to_owned());
+    Box::pin(async move {
+        let copied = tokio::task::spawn_blocking(move || copy(&from, &target)).await;
+        copied.unwrap_or_else(|error| {
+            Err(EngineError::storage(Retry::Safe, format!("backup stopped: {error}")))
+        })
+    })
 }
 
 /// Copies a database in one step, which reads one snapshot and keeps no writer waiting.
