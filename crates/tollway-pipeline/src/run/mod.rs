@@ -37,7 +37,7 @@ pub(crate) use self::clock::sleep_until;
 use self::history::History;
 use self::progress::Progress;
 use self::stage::{Handlers, RunStage};
-use crate::{Engine, EngineAnswer, EngineError, PipelineConfig, StageChange, State};
+use crate::{Engine, EngineAnswer, EngineError, PipelineConfig, StageChange, StageCounts, State};
 
 /// How often a finished pipeline is looked for.
 const LOOK_EVERY: Span = Span::from_millis(200);
@@ -193,25 +193,27 @@ impl Runner {
     /// Waits until no job is ready, delayed or running; of a small batch, until its jobs have left. Held jobs and dead letters
     /// wait for others.
     pub async fn finished(&self) -> Result<(), EngineError> {
-        let first = self.run.stages().first().map(|stage| stage.config.name.clone());
         loop {
-            let batch_started =
-                self.run.jobs_left.as_ref().is_some_and(|left| left.load(Ordering::Relaxed) == 0);
-            let counts = self.run.engine.counts().await?;
-            let open: u64 = counts
-                .iter()
-                .map(|counts| match batch_started && Some(&counts.stage) == first.as_ref() {
-                    true => counts.of(State::Running),
-                    false => {
-                        [State::Ready, State::Delayed, State::Running].map(|s| counts.of(s)).iter().sum()
-                    }
-                })
-                .sum();
-            if open == 0 {
+            // Most looks find work, and cheap counts show it.
+            if self.open_jobs(&self.run.engine.counts().await?) == 0
+                && let Some(settled) = self.run.engine.settled_counts(self.run.now()).await?
+                && self.open_jobs(&settled) == 0
+            {
                 return Ok(());
             }
             self.run.sleep_until(self.run.now().plus(LOOK_EVERY)).await;
         }
+    }
+
+    /// Jobs that this run still waits for.
+    fn open_jobs(&self, counts: &[StageCounts]) -> u64 {
+        let first = self.run.stages().first().map(|stage| stage.config.name.clone());
+        let batch_started = self.run.jobs_left.as_ref().is_some_and(|left| left.load(Ordering::Relaxed) == 0);
+        let open = |counts: &StageCounts| match batch_started && Some(&counts.stage) == first.as_ref() {
+            true => counts.of(State::Running),
+            false => [State::Ready, State::Delayed, State::Running].map(|s| counts.of(s)).iter().sum(),
+        };
+        counts.iter().map(open).sum()
     }
 
     /// Claims nothing more, waits this long for the jobs that run, then ends their handlers and gives their claims back.

@@ -1,8 +1,10 @@
 //! The operators' commands of a pipeline, run as a user runs them: beside an idle file, and beside a process that owns it.
 
 mod change;
+mod compact;
 mod dead;
 mod dead_edit;
+mod frozen;
 mod lab;
 #[cfg(feature = "aws")]
 mod live_move;
