@@ -16,7 +16,8 @@ async fn second_process_is_found<E: Engine>(open: impl Fn() -> E) {
     drop(second);
     let second = open();
     assert_eq!(second.claim_name("w", "host:2").await.unwrap(), None, "it may be a restarted worker");
-    let found = [first.claim_name("w", "host:1").await.unwrap(), second.claim_name("w", "host:2").await.unwrap()];
+    let found =
+        [first.claim_name("w", "host:1").await.unwrap(), second.claim_name("w", "host:2").await.unwrap()];
     assert!(found.iter().any(Option::is_some), "one of the two knows: {found:?}");
     drop((first, second));
     let restarted = open();

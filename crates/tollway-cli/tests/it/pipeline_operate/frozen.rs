@@ -43,7 +43,8 @@ fn commands_answer_beside_a_suspended_owner() {
     signal(&owner.0, "STOP");
     let process = format!("process {}", owner.0.id());
 
-    for (command, says) in [(&["status"][..], "autotag"), (&["why", "k1"], "k1"), (&["dead", "list"], "no dead")]
+    for (command, says) in
+        [(&["status"][..], "autotag"), (&["why", "k1"], "k1"), (&["dead", "list"], "no dead")]
     {
         let (exit, stdout, stderr) = lab.run(command);
         assert_eq!(exit, 0, "{command:?}: {stderr}");
