@@ -55,7 +55,7 @@ pub use engine::open::OpenedEngine;
 #[cfg(feature = "postgres")]
 pub use engine::postgres::PostgresEngine;
 pub use engine::socket::{SocketEngine, SocketServer};
-pub use engine::sqlite::SqliteEngine;
+pub use engine::sqlite::{Compaction, SqliteEngine};
 #[cfg(feature = "sqs")]
 pub use engine::sqs::{MOVES_PER_SECOND_MAX, MoveProgress, MoveState, MoveTask, SqsEngine};
 pub use engine::{

@@ -13,6 +13,7 @@ mod store;
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 pub use client::SocketClient;
 pub use server::SocketServer;
@@ -20,6 +21,12 @@ pub use store::{SocketStore, serve_store};
 
 /// The longest line, either way.
 pub const LINE_BYTES_MAX: u64 = 64 << 20;
+
+/// How often a process that works on an answer is heard: it sends a space, which JSON ignores before a value.
+const ALIVE_EVERY: Duration = Duration::from_secs(1);
+
+/// How many spaces a line may begin with beyond its bound: answers take minutes, and these last for twelve days.
+const ALIVE_BYTES_MAX: u64 = 1 << 20;
 
 /// The longest path that every system takes for a socket.
 const PATH_BYTES_MAX: usize = 100;

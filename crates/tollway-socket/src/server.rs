@@ -3,15 +3,18 @@
 use std::future::Future;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::net::unix::OwnedWriteHalf;
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::Semaphore;
 use tokio::task::{JoinHandle, JoinSet};
+use tokio::time::timeout;
 
-use crate::{LINE_BYTES_MAX, short_path};
+use crate::{ALIVE_EVERY, LINE_BYTES_MAX, short_path};
 
 /// How many processes may ask at a time. Others wait.
 const CONNECTIONS_MAX: usize = 64;
@@ -99,6 +102,18 @@ async fn serve<A: Future<Output = Vec<u8>>>(
         if read == 0 || line.len() as u64 > LINE_BYTES_MAX {
             return Ok(());
         }
-        to.write_all(&answer(line).await).await?;
+        let said = while_heard(answer(line), &mut to).await?;
+        to.write_all(&said).await?;
+    }
+}
+
+/// Waits for an answer. Meanwhile, the other process hears that this one works on it.
+async fn while_heard<T>(answer: impl Future<Output = T>, to: &mut OwnedWriteHalf) -> io::Result<T> {
+    let mut answer = pin!(answer);
+    loop {
+        match timeout(ALIVE_EVERY, &mut answer).await {
+            Ok(answer) => return Ok(answer),
+            Err(_) => to.write_all(b" ").await?,
+        }
     }
 }

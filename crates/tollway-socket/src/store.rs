@@ -126,6 +126,7 @@ fn wrong(message: &str) -> StoreError {
 
 fn lost(error: &io::Error) -> StoreError {
     let retry = if error.kind() == io::ErrorKind::WouldBlock { Retry::Safe } else { Retry::Unclear };
-    let message = format!("the server did not answer ({error}); it may have ended");
+    let why = if error.kind() == io::ErrorKind::TimedOut { "be suspended" } else { "have ended" };
+    let message = format!("the server did not answer ({error}); it may {why}");
     StoreError { fault: Fault::Network, retry, message }
 }

@@ -81,7 +81,7 @@ async fn wait_until_idle(
         if running == 0 {
             return Ok(End::Drained);
         }
-        if another_process_runs(&session.config).await == Some(false) {
+        if another_process_runs(&session.config) == Some(false) {
             let jobs = counted(running, "jobs");
             display.note(format_args!("no process runs this pipeline: {jobs} will be tried again"));
             return Ok(End::Drained);

@@ -5,11 +5,13 @@
 mod backup;
 mod cancel;
 mod change;
+mod compact;
 mod concurrency;
 mod dead;
 mod drain;
 mod enqueue;
 mod filter;
+mod free_space;
 mod interrupt;
 mod job_view;
 mod json_text;
@@ -81,6 +83,7 @@ enum Command {
     Results(results::Arguments),
     Backup(backup::Arguments),
     Move(move_stage::Arguments),
+    Compact(compact::Arguments),
     Migrate(migrate::Arguments),
     Unit(unit::Arguments),
 }
@@ -111,6 +114,7 @@ pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<Exit, Fail
         Command::Results(arguments) => results::run(arguments, which, context),
         Command::Backup(arguments) => backup::run(arguments, which, context),
         Command::Move(arguments) => move_stage::run(arguments, which, context),
+        Command::Compact(arguments) => compact::run(arguments, which, context),
         Command::Migrate(arguments) => migrate::run(arguments, which, context),
         Command::Unit(arguments) => unit::run(arguments, which, context),
     }

@@ -19,7 +19,7 @@ pub(super) fn lines(progress: &Progress, quota: &Quota, live: &Live) -> Vec<Stri
     let row = |stage| Row { stage, calls: live.calls(&stage.stage) };
     let rows: Vec<Row<'_>> = progress.stages.iter().map(row).collect();
     let mut lines = table(&rows, live.width);
-    lines.extend(progress.stages.iter().filter_map(|stage| stage_remark(stage, progress.at)));
+    lines.extend(progress.stages.iter().filter_map(|stage| stage_remark(stage, live.width, progress.at)));
     lines.extend(progress.stages.iter().filter_map(|stage| retry_remark(stage, live, progress.at)));
     lines.extend(progress.unlisted.iter().flat_map(|counts| unlisted_lines(counts, live.width)));
     lines.extend(live.last_error.as_ref().map(|last| error_line(last, live.width, progress.at)));
@@ -57,7 +57,9 @@ fn stage_remark(stage: &StageProgress, width: usize, now: Timestamp) -> Option<S
     }
     if let Some(outage) = &stage.unreachable {
         let (lasts, why) = (humanize::span(now.since(outage.since)), printable(&outage.error));
-        return Some(hanging(&format!("{name} waits for its handler, for {lasts}: {why}"), BAD, width).join("\n"));
+        return Some(
+            hanging(&format!("{name} waits for its handler, for {lasts}: {why}"), BAD, width).join("\n"),
+        );
     }
     let until = stage.waiting_until.filter(|_| stage.ready > 0)?;
     let jobs = counted(stage.ready, "jobs");

@@ -1,14 +1,19 @@
 //! The pipeline of a command: its config, and the jobs.
 
 use std::future::Future;
+use std::pin::pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tollway::{Config, Limiter, Timestamp};
-use tollway_pipeline::{Engine, EngineError, EngineFault, JobError, PipelineConfig};
+use tollway_pipeline::{Engine, EngineError, EngineFault, EngineUrl, JobError, PipelineConfig};
 
 use crate::complete_names;
 use crate::context::{Context, WholeConfig};
 use crate::failure::{Exit, Failure};
+
+/// How long opening the jobs may take without a word.
+const SAY_AFTER: Duration = Duration::from_secs(2);
 
 /// Which pipeline of the config.
 #[derive(Debug, clap::Args)]
@@ -63,7 +68,10 @@ impl<'c> Session<'c> {
     pub(super) fn open(which: &Which, context: &'c Context, create: bool) -> Result<Self, Failure> {
         let (config, limits) = which.config(context)?;
         let runtime = runtime()?;
-        let engine = runtime.block_on(config.engine.open_for_command(create))?;
+        let opening = config.engine.open_beside(create, |error| {
+            context.output().warning(format_args!("jobs are read from their file: {}", error.message));
+        });
+        let engine = runtime.block_on(noted_when_slow(&config.engine, opening, context))?;
         Ok(Self { config, limits, engine, context, runtime })
     }
 
@@ -89,6 +97,18 @@ impl<'c> Session<'c> {
     /// Checks that a stage is one of the config's.
     pub(super) fn stage(&self, name: &str) -> Result<tollway::core::Name, Failure> {
         stage_of(&self.config, name)
+    }
+}
+
+/// Waits for the jobs to be opened, and says so if that takes long.
+async fn noted_when_slow<T>(engine: &EngineUrl, opening: impl Future<Output = T>, context: &Context) -> T {
+    let mut opening = pin!(opening);
+    match tokio::time::timeout(SAY_AFTER, &mut opening).await {
+        Ok(opened) => opened,
+        Err(_) => {
+            context.output().note(format_args!("waiting for {engine}, which does not answer yet"));
+            opening.await
+        }
     }
 }
 

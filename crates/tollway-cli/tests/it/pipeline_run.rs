@@ -349,6 +349,35 @@ fn webhook_gets_alarms_and_the_end() {
     assert_eq!(run.wait().unwrap().code(), Some(65));
 }
 
+/// Dead letters wait for an operator: a service that starts again with them does not report them as news.
+#[test]
+fn dead_letters_of_an_earlier_run_are_no_error_again() {
+    let home = home(CONFIG);
+    jobs(&home, 1..=10, ", \"fail\": true");
+    enqueue(&home);
+    jobs(&home, 11..=11, ", \"waits_for\": \"go\"");
+    enqueue(&home);
+    let mut first = Run::start(&home, &["--grace", "1ms"]);
+    let mut log = BufReader::new(first.process.stderr.take().unwrap()).lines().map(Result::unwrap);
+    assert!(log.any(|line| line.contains("ERROR") && line.contains("10 dead letters")));
+    first.signal("-TERM");
+    log.for_each(drop);
+    first.end();
+    // What a process keeps in its second minute.
+    let engine = tollway_pipeline::SqliteEngine::open(&home.path().join("pdf.db")).unwrap();
+    let soon = tollway::Clock::now(&tollway_memory::WallClock).plus(tollway::core::Span::from_mins(1));
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    runtime.block_on(tollway_pipeline::Administration::record(&engine, soon)).unwrap();
+    drop(engine);
+    let mut second = Run::start(&home, &[]);
+    let mut lines = BufReader::new(second.process.stderr.take().unwrap()).lines().map(Result::unwrap);
+    let before: Vec<String> = lines.by_ref().take_while(|line| !line.contains("goes on")).collect();
+    home.write("go", "");
+    let log: Vec<String> = before.into_iter().chain(lines).collect();
+    assert!(!log.iter().any(|line| line.contains("ERROR")), "{log:?}");
+    second.end();
+}
+
 /// The body of one request, which is answered with 204.
 fn receive(listener: &TcpListener) -> Value {
     let (mut connection, _) = listener.accept().unwrap();

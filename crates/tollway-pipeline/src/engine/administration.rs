@@ -21,7 +21,17 @@ pub trait Administration: Send + Sync + 'static {
     /// Every stage with its counts. Cheap with any number of jobs: engines keep counters and do not count rows.
     fn counts(&self) -> EngineAnswer<Vec<StageCounts>>;
 
-    /// The same for the jobs of one group that are not purged, without events.
+    /// The same at one moment, at which no held job was about to be released: only these say that nothing is left to do. None:
+    /// jobs have changed meanwhile, so ask again. It may read every held job.
+    ///
+    /// Engines whose counts and releases belong to the transactions that change jobs answer with [`counts`](Self::counts).
+    fn settled_counts(&self, now: Timestamp) -> EngineAnswer<Option<Vec<StageCounts>>> {
+        let _ = now;
+        let counts = self.counts();
+        Box::pin(async move { counts.await.map(Some) })
+    }
+
+    /// The counts for the jobs of one group that are not purged, without events.
     fn group_counts(&self, group: &str) -> EngineAnswer<Vec<StageCounts>>;
 
     /// Jobs that match, in the order of their ids, after the given id; at most `limit`.

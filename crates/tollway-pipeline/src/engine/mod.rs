@@ -135,6 +135,15 @@ pub trait Engine: Administration {
     /// Answers how many. The next claims count crashes.
     fn abandon(&self, worker: Option<&str>, now: Timestamp) -> EngineAnswer<u64>;
 
+    /// Says that `process` works under this worker's name, and answers with another process that does, too. Called every few
+    /// seconds. An earlier process that died is none: a restarted worker works at once, and a second one is found a call later.
+    ///
+    /// Engines of one process know no other.
+    fn claim_name(&self, worker: &str, process: &str) -> EngineAnswer<Option<String>> {
+        let _ = (worker, process);
+        Box::pin(std::future::ready(Ok(None)))
+    }
+
     /// Does what keeps the engine quick and small, such as writing a log back. Called every minute, in the background.
     fn tidy(&self) -> EngineAnswer<()> {
         Box::pin(std::future::ready(Ok(())))

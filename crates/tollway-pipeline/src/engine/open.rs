@@ -5,15 +5,21 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::sleep;
-use tollway_core::Retry;
 use tollway_memory::WallClock;
 
+use super::sqlite::SqliteReader;
 use crate::{Engine, EngineError, EngineFault, EngineUrl, SocketEngine, SocketServer, SqliteEngine};
 
-/// How long to wait for another command that has the file for a moment.
-const OTHERS_WITHIN: Duration = Duration::from_secs(30);
+/// How long a process that runs a pipeline waits for a command, which has the file for a moment.
+const RUN_WAITS: Duration = Duration::from_secs(30);
 
-/// How often to look whether it has ended.
+/// How long a command waits for another one. Its user is watching.
+const COMMAND_WAITS: Duration = Duration::from_secs(10);
+
+/// When a wait is worth a line.
+const SAY_AFTER: Duration = Duration::from_secs(2);
+
+/// How often to look whether the other one has ended.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// An engine whose pipeline this process runs.
@@ -32,7 +38,7 @@ impl EngineUrl {
     pub async fn open_to_run(&self) -> Result<OpenedEngine, EngineError> {
         match self {
             Self::Sqlite(file) => {
-                let engine: Arc<dyn Engine> = Arc::new(own(file, true).await?);
+                let engine: Arc<dyn Engine> = Arc::new(own(file, RUN_WAITS).await?);
                 let commands = Some(SocketServer::start(file, engine.clone())?);
                 Ok(OpenedEngine { engine, sole_owner: true, commands })
             }
@@ -48,6 +54,16 @@ impl EngineUrl {
     /// Opens the engine for a command: a SQLite file through the process that runs its pipeline, if there is one. Without
     /// `create`, a file that does not exist is an error.
     pub async fn open_for_command(&self, create: bool) -> Result<Arc<dyn Engine>, EngineError> {
+        self.open_beside(create, |_| {}).await
+    }
+
+    /// The same. If the owner of a SQLite file does not answer, its jobs are read from the file, and calls that would change
+    /// them are refused: `unanswered` is told why.
+    pub async fn open_beside(
+        &self,
+        create: bool,
+        unanswered: impl FnOnce(&EngineError),
+    ) -> Result<Arc<dyn Engine>, EngineError> {
         let file = match self {
             Self::Sqlite(file) => file,
             Self::Postgres(_) => return self.shared(),
@@ -57,17 +73,13 @@ impl EngineUrl {
             let message = format!("there are no jobs: {} does not exist; enqueue some first", file.display());
             return Err(EngineError::caller(message));
         }
-        match SocketEngine::connect(file).await? {
-            Some(engine) => Ok(Arc::new(engine)),
-            None => match own(file, false).await {
-                Ok(engine) => Ok(Arc::new(engine)),
-                // A pipeline was started in the meantime.
-                Err(error) if error.fault == EngineFault::Busy => match SocketEngine::connect(file).await? {
-                    Some(engine) => Ok(Arc::new(engine)),
-                    None => Err(error),
-                },
-                Err(error) => Err(error),
-            },
+        match through_owner(file).await {
+            Err(error) if matches!(error.fault, EngineFault::Busy | EngineFault::Network) => {
+                let reader = SqliteReader::open(file, error.clone())?;
+                unanswered(&error);
+                Ok(Arc::new(reader))
+            }
+            opened => opened,
         }
     }
 
@@ -102,24 +114,38 @@ impl EngineUrl {
     }
 }
 
+/// The process that runs the pipeline of a file, or this one, as its owner.
+async fn through_owner(file: &Path) -> Result<Arc<dyn Engine>, EngineError> {
+    if let Some(engine) = SocketEngine::connect(file).await? {
+        return Ok(Arc::new(engine));
+    }
+    match own(file, COMMAND_WAITS).await {
+        Ok(engine) => Ok(Arc::new(engine)),
+        // A pipeline was started in the meantime.
+        Err(error) if error.fault == EngineFault::Busy => match SocketEngine::connect(file).await? {
+            Some(engine) => Ok(Arc::new(engine)),
+            None => Err(error),
+        },
+        Err(error) => Err(error),
+    }
+}
+
 /// Becomes the file's owner. Waits for commands, which have it for a moment, but not for a process that runs its pipeline.
-async fn own(file: &Path, to_run: bool) -> Result<SqliteEngine, EngineError> {
-    let mut looks = OTHERS_WITHIN.as_millis() / LOOK_EVERY.as_millis();
+async fn own(file: &Path, patience: Duration) -> Result<SqliteEngine, EngineError> {
+    let mut waited = Duration::ZERO;
     loop {
         match SqliteEngine::open_going_by(Arc::new(WallClock), file) {
-            Err(error) if error.fault == EngineFault::Busy && looks > 0 => {
-                if SocketEngine::connect(file).await?.is_some() {
-                    return Err(if to_run { error } else { busy(file) });
+            Err(error) if error.fault == EngineFault::Busy && waited < patience => {
+                if SocketEngine::is_served(file) {
+                    return Err(error);
                 }
-                looks -= 1;
+                if waited == SAY_AFTER {
+                    tracing::warn!("waiting: {}", error.message);
+                }
+                waited += LOOK_EVERY;
                 sleep(LOOK_EVERY).await;
             }
             opened => return opened,
         }
     }
-}
-
-fn busy(file: &Path) -> EngineError {
-    let message = format!("{} belongs to a process that has just started", file.display());
-    EngineError { fault: EngineFault::Busy, retry: Retry::Safe, message }
 }

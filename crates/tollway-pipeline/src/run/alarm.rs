@@ -4,8 +4,10 @@ use std::fmt;
 
 use tollway_core::{Name, Span, Timestamp};
 
+use super::history::of;
 use super::outage::EngineOutage;
 use super::progress::Progress;
+use crate::{StageCounts, State};
 
 /// How long the engine may be away before that is an alarm: longer than a restart that was planned.
 const ENGINE_AWAY_MAX: Span = Span::from_secs(10);
@@ -160,6 +162,10 @@ pub trait AlarmSink: Send + Sync + 'static {
     fn raised(&self, alarm: &Alarm);
     /// It is no longer true.
     fn over(&self, alarm: &Alarm);
+    /// It was true before this process started, and an earlier one has raised it.
+    fn goes_on(&self, alarm: &Alarm) {
+        tracing::warn!("alarm of an earlier run goes on: {alarm}");
+    }
 }
 
 /// Writes alarms to the log.
@@ -179,12 +185,14 @@ impl AlarmSink for LogSink {
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct News {
     pub(super) raised: Vec<Alarm>,
+    pub(super) goes_on: Vec<Alarm>,
     pub(super) over: Vec<Alarm>,
 }
 
 impl News {
     pub(super) fn extend(&mut self, other: Self) {
         self.raised.extend(other.raised);
+        self.goes_on.extend(other.goes_on);
         self.over.extend(other.over);
     }
 }
@@ -195,13 +203,21 @@ pub(super) struct Alarms {
     current: Vec<Alarm>,
     /// Apart from the others, which cannot be looked for while the engine is away.
     engine_away: Option<Alarm>,
+    /// The counts that an earlier process kept last, until the first look.
+    earlier: Vec<StageCounts>,
     /// How many jobs were done when that last changed, or when nothing was there to do.
     done: Option<(u64, Timestamp)>,
 }
 
 impl Alarms {
     pub(super) fn new(rules: AlarmRules) -> Self {
-        Self { rules, current: Vec::new(), engine_away: None, done: None }
+        Self { rules, current: Vec::new(), engine_away: None, earlier: Vec::new(), done: None }
+    }
+
+    /// Does not raise an alarm again that was true by these counts of an earlier process: dead letters stay until an operator
+    /// comes, and a service may start every minute.
+    pub(super) fn after(self, earlier: Vec<StageCounts>) -> Self {
+        Self { earlier, ..self }
     }
 
     pub(super) fn current(&self) -> Vec<Alarm> {
@@ -221,7 +237,7 @@ impl Alarms {
             Some(_) => {}
             None => over.extend(self.engine_away.take()),
         }
-        News { raised, over }
+        News { raised, over, ..News::default() }
     }
 
     /// Compares progress with the rules.
@@ -252,11 +268,17 @@ impl Alarms {
             found.push(Alarm::PastDeadline { earliest, deadline });
         }
         let is_new = |alarm: &&Alarm| !self.current.iter().any(|known| known.is_same(alarm));
-        let raised = found.iter().filter(is_new).cloned().collect();
+        let earlier = std::mem::take(&mut self.earlier);
+        let was_raised = |alarm: &Alarm| {
+            matches!(alarm, Alarm::DeadLetters { stage, .. }
+                if of(&earlier, stage).of(State::Dead) >= self.rules.dead_letters)
+        };
+        let new = found.iter().filter(is_new).cloned();
+        let (goes_on, raised) = new.partition(was_raised);
         let is_over = |alarm: &&Alarm| !found.iter().any(|known| known.is_same(alarm));
         let over = self.current.iter().filter(is_over).cloned().collect();
         self.current = found;
-        News { raised, over }
+        News { raised, goes_on, over }
     }
 
     fn no_progress(&mut self, progress: &Progress) -> Option<Alarm> {
@@ -323,6 +345,23 @@ mod tests {
         assert_eq!(raised(10).raised.len(), 1);
         assert_eq!(raised(11), News::default());
         assert_eq!(raised(3).over.len(), 1);
+    }
+
+    /// A service that is restarted while dead letters wait for an operator.
+    #[test]
+    fn dead_letters_of_an_earlier_process_are_not_raised_again() {
+        let mut earlier = StageCounts::empty(Name::new("a").unwrap());
+        let mut first_look = |before, now| {
+            earlier.jobs[State::Dead as usize] = before;
+            let mut alarms = Alarms::new(AlarmRules::default()).after(vec![earlier.clone()]);
+            let news = alarms.look(&progress(0, |stage| stage.dead = now));
+            assert_eq!(alarms.look(&progress(5, |stage| stage.dead = now)), News::default());
+            assert_eq!(alarms.look(&progress(9, |_| {})).over.len(), 1);
+            (news.raised.len(), news.goes_on.len())
+        };
+        assert_eq!(first_look(10, 12), (0, 1));
+        // More came after the earlier process looked last.
+        assert_eq!(first_look(9, 12), (1, 0));
     }
 
     #[test]

@@ -225,6 +225,7 @@ impl RunnerBuilder {
             phase: current,
         });
         prepare(&run).await?;
+        let is_named = self.worker.is_some() && !self.sole_owner;
         let (started_at, fast) = (run.now(), run.engine.capabilities().exact_counts);
         let mut looks_for_claims = None;
         match (self.sole_owner, self.worker) {
@@ -249,6 +250,7 @@ impl RunnerBuilder {
             tokio::spawn(upkeep::observe(run.clone(), self.rules, self.sink)),
         ];
         tasks.extend(looks_for_claims);
+        tasks.extend(is_named.then(|| tokio::spawn(upkeep::watch_name(run.clone()))));
         Ok(Runner { run, tasks, phase })
     }
 }
@@ -298,7 +300,7 @@ async fn abandon(run: &Run, worker: Option<&str>, now: Timestamp) -> Result<(), 
     Ok(())
 }
 
-fn host_and_process() -> String {
+pub(super) fn host_and_process() -> String {
     let host = rustix::system::uname();
     format!("{}:{}", host.nodename().to_string_lossy(), std::process::id())
 }

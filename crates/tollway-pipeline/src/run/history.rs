@@ -42,6 +42,11 @@ impl History {
         });
     }
 
+    /// The youngest counts.
+    pub(super) fn last(&self) -> Vec<StageCounts> {
+        self.0.back().map(|sample| sample.stages.clone()).unwrap_or_default()
+    }
+
     /// Events a minute over the last `window` in which the pipeline ran. None: it ran for less than half of it so far.
     pub(super) fn rate(&self, window: Span, count: impl Fn(&Sample) -> u64) -> Option<f64> {
         let (mut ran, mut events) = (Span::ZERO, 0);

@@ -226,9 +226,9 @@ impl Runner {
     /// ([`RunnerBuilder::only`]), stages after them do not count. While the engine is away, nothing is finished.
     pub async fn finished(&self) -> Result<(), EngineError> {
         loop {
-            let pause = match self.open_jobs().await {
-                Ok(0) => return Ok(()),
-                Ok(_) => LOOK_EVERY,
+            let pause = match self.is_finished().await {
+                Ok(true) => return Ok(()),
+                Ok(false) => LOOK_EVERY,
                 Err(error) if is_outage(&error) => AWAY_PAUSE,
                 Err(error) => return Err(error),
             };
@@ -236,10 +236,14 @@ impl Runner {
         }
     }
 
-    async fn open_jobs(&self) -> Result<u64, EngineError> {
-        let counts = self.run.counts().await?;
+    /// Most looks find work, and cheap counts show it. That there is none is known exactly, or not at all.
+    async fn is_finished(&self) -> Result<bool, EngineError> {
         let stopped = finished::stopped_stages(&self.run).await?;
-        Ok(finished::open_jobs(&self.run, &counts, &stopped))
+        if finished::open_jobs(&self.run, &self.run.counts().await?, &stopped) > 0 {
+            return Ok(false);
+        }
+        let settled = self.run.engine.settled_counts(self.run.now()).await?;
+        Ok(settled.is_some_and(|settled| finished::open_jobs(&self.run, &settled, &stopped) == 0))
     }
 
     /// Claims nothing more, waits this long for the jobs that run, then ends their handlers and gives their claims back.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use tollway_core::Span;
 
 use super::alarm::{AlarmRules, AlarmSink, Alarms, News};
+use super::builder::host_and_process;
 use super::outage::is_outage;
 use super::{Run, lock, progress, work};
 use crate::EngineError;
@@ -18,6 +19,36 @@ const OBSERVE_EVERY: Span = Span::from_secs(5);
 
 /// How often progress is kept in the engine, for the next process.
 const RECORD_EVERY: Span = Span::from_mins(1);
+
+/// How often a second process with this worker's name is looked for.
+const NAME_EVERY: Span = Span::from_secs(15);
+
+/// How often it is said that there is one.
+const SAY_NAME_EVERY: u32 = 40;
+
+/// Warns of another process that works under the same name.
+pub(super) async fn watch_name(run: Arc<Run>) {
+    let process = format!("{}, started at {}", host_and_process(), run.started_at);
+    let mut found = 0;
+    loop {
+        match run.engine.claim_name(&run.worker, &process).await {
+            Ok(Some(other)) => {
+                if found % SAY_NAME_EVERY == 0 {
+                    tracing::warn!(
+                        worker = run.worker,
+                        other,
+                        "another process works under this worker's name: when one starts, it takes over the jobs of the \
+                         other, whose calls are made twice; give each its own --worker"
+                    );
+                }
+                found = found.saturating_add(1);
+            }
+            Ok(None) => found = 0,
+            Err(error) => tracing::debug!(%error, "the worker's name could not be looked at"),
+        }
+        run.sleep_until(run.now().plus(NAME_EVERY)).await;
+    }
+}
 
 /// How soon a renewal that failed is tried again: claims expire meanwhile.
 const RENEW_AGAIN: Span = Span::from_secs(1);
@@ -77,7 +108,8 @@ pub(super) async fn tidy(run: Arc<Run>) {
 
 /// Records progress, and raises alarms.
 pub(super) async fn observe(run: Arc<Run>, rules: AlarmRules, sink: Arc<dyn AlarmSink>) {
-    let mut alarms = Alarms::new(rules);
+    let earlier = lock(&run.history).last();
+    let mut alarms = Alarms::new(rules).after(earlier);
     let mut record_at = run.now();
     loop {
         let counts = run.engine.counts().await;
@@ -111,6 +143,7 @@ pub(super) async fn observe(run: Arc<Run>, rules: AlarmRules, sink: Arc<dyn Alar
 /// Tells operators, and pauses stages whose handlers fail.
 async fn report(run: &Run, sink: &dyn AlarmSink, news: News) {
     news.raised.iter().for_each(|alarm| sink.raised(alarm));
+    news.goes_on.iter().for_each(|alarm| sink.goes_on(alarm));
     news.over.iter().for_each(|alarm| sink.over(alarm));
     for alarm in news.raised.iter().filter(|alarm| alarm.pauses_stage()) {
         let stages = run.stages();

@@ -61,6 +61,9 @@ impl Administration for FollowedByQueues {
     fn counts(&self) -> EngineAnswer<Vec<StageCounts>> {
         self.engine.counts()
     }
+    fn settled_counts(&self, now: Timestamp) -> EngineAnswer<Option<Vec<StageCounts>>> {
+        self.engine.settled_counts(now)
+    }
     fn group_counts(&self, group: &str) -> EngineAnswer<Vec<StageCounts>> {
         self.engine.group_counts(group)
     }

@@ -33,6 +33,11 @@ impl Lab {
         format!("{}/000000000000/{}-{name}", Ministack::shared().endpoint(), self.prefix)
     }
 
+    /// The name of its table.
+    pub(crate) fn ledger(&self) -> &str {
+        &self.prefix
+    }
+
     pub(crate) async fn claim(&self, count: usize) -> Vec<Claimed> {
         let request = ClaimRequest::new(&stage("a"), "w", Span::from_secs(60)).count(count);
         self.engine.claim(request, now()).await.unwrap()

@@ -170,6 +170,9 @@ impl Administration for AuditedEngine {
     fn counts(&self) -> EngineAnswer<Vec<StageCounts>> {
         self.inner.counts()
     }
+    fn settled_counts(&self, now: Timestamp) -> EngineAnswer<Option<Vec<StageCounts>>> {
+        self.inner.settled_counts(now)
+    }
     fn group_counts(&self, group: &str) -> EngineAnswer<Vec<StageCounts>> {
         self.inner.group_counts(group)
     }

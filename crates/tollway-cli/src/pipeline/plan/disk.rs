@@ -2,6 +2,7 @@
 
 use tollway_pipeline::EngineUrl;
 
+use super::super::free_space;
 use super::work::{Observed, Work};
 
 /// The data of a job, if there are no jobs to measure.
@@ -44,7 +45,7 @@ impl Disk {
             bytes_per_job,
             data,
             measured: observed.data_bytes.is_some(),
-            free: free_space(engine),
+            free: free(engine),
         }
     }
 
@@ -57,10 +58,7 @@ impl Disk {
     }
 }
 
-fn free_space(engine: &EngineUrl) -> Option<u64> {
+fn free(engine: &EngineUrl) -> Option<u64> {
     let EngineUrl::Sqlite(file) = engine else { return None };
-    let folder =
-        file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(std::path::Path::new("."));
-    let space = rustix::fs::statvfs(folder).ok()?;
-    Some(space.f_bavail.saturating_mul(space.f_frsize))
+    free_space::beside(file)
 }

@@ -35,6 +35,11 @@ impl AlarmSink for PipelineAlarms {
         self.alarm("alarm", alarm);
     }
 
+    fn goes_on(&self, alarm: &Alarm) {
+        // Operators were told when it was raised.
+        tracing::warn!(pipeline = self.0.origin, "alarm of an earlier run goes on: {alarm}");
+    }
+
     fn over(&self, alarm: &Alarm) {
         tracing::info!(pipeline = self.0.origin, "alarm is over: {alarm}");
         self.alarm("alarm_over", alarm);

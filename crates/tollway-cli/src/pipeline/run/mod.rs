@@ -104,14 +104,24 @@ pub(super) fn run(arguments: &Arguments, which: &Which, context: &Context) -> Re
     let output = context.output();
     let usual = if output.is_watched() { Level::Warn } else { Level::Info };
     log::begin(arguments.log_level, if output.is_quiet() { Level::Error } else { usual })?;
-    runtime()?.block_on(work(arguments, which, context))
+    let runtime = runtime()?;
+    match runtime.block_on(work(arguments, which, context))? {
+        Some(exit) => Ok(exit),
+        None => {
+            // A name server or a store that does not answer is not waited for.
+            runtime.shutdown_background();
+            output.note("stopped before any job was claimed");
+            Ok(Exit::DENIED)
+        }
+    }
 }
 
-async fn work(arguments: &Arguments, which: &Which, context: &Context) -> Result<Exit, Failure> {
+/// None: it was stopped while it waited for its store or its jobs.
+async fn work(arguments: &Arguments, which: &Which, context: &Context) -> Result<Option<Exit>, Failure> {
     // Before anything starts, so that no signal is missed.
     let (mut stops, hangups) = StopSignals::listen()?;
-    let Setup { config, file, limiter, engine, commands, runner, notices, mut summary } =
-        Setup::new(arguments, which, context).await?;
+    let Some(setup) = stops.unless(Setup::new(arguments, which, context)).await else { return Ok(None) };
+    let Setup { config, file, limiter, engine, commands, runner, notices, mut summary } = setup?;
     let runner = Arc::new(runner);
     let store_alarms = notices.watch_store(&limiter);
     let metrics = match arguments.metrics {
@@ -120,6 +130,7 @@ async fn work(arguments: &Arguments, which: &Which, context: &Context) -> Result
     };
     let publishing =
         publish(file.config().cloudwatch(), &config, &engine, runner.own_events(), &limiter).await?;
+    warn_at_start(&config, &*engine).await;
     let screen = Screen::new(context.output(), &config);
     let mut running = Running {
         config,
@@ -153,7 +164,7 @@ async fn work(arguments: &Arguments, which: &Which, context: &Context) -> Result
     notices.close().await;
     // An engine that is away at the end does not keep the process from ending as it should.
     counted?;
-    summary.print(context.output())
+    summary.print(context.output()).map(Some)
 }
 
 impl Arguments {
@@ -165,18 +176,18 @@ impl Arguments {
     }
 }
 
-/// Names stages whose jobs are not worked on: those that the config lacks, and those that are paused.
-async fn warn_at_start(config: &PipelineConfig, engine: &dyn Engine) -> Result<(), Failure> {
-    for counts in not_in_config(&engine.counts().await?, config) {
+/// Names stages whose jobs are not worked on: those that the config lacks, and those that are paused. An engine that is away
+/// has its own lines in the log.
+async fn warn_at_start(config: &PipelineConfig, engine: &dyn Engine) {
+    for counts in not_in_config(&engine.counts().await.unwrap_or_default(), config) {
         tracing::warn!("{}; move them: {}", remark(&counts), move_command(&counts.stage));
     }
-    for settings in engine.stages().await?.iter().filter(|settings| settings.paused) {
+    for settings in engine.stages().await.unwrap_or_default().iter().filter(|settings| settings.paused) {
         let stage = settings.stage.as_str();
         if config.stage(stage).is_some() {
             tracing::warn!("stage {stage} is paused: its jobs wait for `tollway pipeline resume {stage}`");
         }
     }
-    Ok(())
 }
 
 /// Sends metrics to CloudWatch, if the config says so.

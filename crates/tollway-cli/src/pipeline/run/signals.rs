@@ -24,6 +24,15 @@ impl StopSignals {
         Ok((stops, handler(SignalKind::hangup())?))
     }
 
+    /// Waits for this. None: a request to stop came first, and it was dropped.
+    pub(super) async fn unless<T>(&mut self, work: impl Future<Output = T>) -> Option<T> {
+        tokio::select! {
+            biased;
+            () = self.next() => None,
+            ended = work => Some(ended),
+        }
+    }
+
     /// The next request to stop.
     pub(super) async fn next(&mut self) {
         tokio::select! {

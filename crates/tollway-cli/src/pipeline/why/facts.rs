@@ -73,7 +73,7 @@ impl Facts {
             outputs: outputs(engine, &job, result.as_ref()).await?,
             group_left: group_left(engine, &job, settings.as_ref()).await?,
             counts: counts.unwrap_or_else(|| StageCounts::empty(job.stage.clone())),
-            runs: another_process_runs(&session.config).await,
+            runs: another_process_runs(&session.config),
             stage,
             job,
             result,

@@ -2,8 +2,10 @@
 
 mod again;
 mod change;
+mod compact;
 mod dead;
 mod dead_edit;
+mod frozen;
 mod lab;
 #[cfg(feature = "aws")]
 mod live_move;
@@ -39,6 +41,7 @@ const COMMANDS: &[&[&str]] = &[
     &["results"],
     &["backup"],
     &["move"],
+    &["compact"],
     &["migrate"],
     &["dead", "list"],
     &["dead", "show"],

@@ -12,6 +12,7 @@ mod error;
 mod finish;
 mod lane;
 mod moving;
+mod names;
 mod operate;
 mod options;
 mod read;
@@ -23,7 +24,7 @@ mod stage_move;
 mod statements;
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -85,6 +86,8 @@ pub struct PostgresEngine {
     lanes: Option<Lanes>,
     shared: Shared,
     readers: Arc<Pool<Session>>,
+    /// One connection that keeps the lock of the worker's name, and whether that was asked for before.
+    named: (Arc<Pool<Session>>, AtomicBool),
     operators: Arc<Semaphore>,
     runtime: Handle,
     thread: Option<JoinHandle<()>>,
@@ -106,6 +109,7 @@ impl PostgresEngine {
         let connections = options.connections;
         let session = |read_only| SessionOptions { options: options.clone(), read_only };
         let readers = Pool::new(session(true), READERS);
+        let named = (Pool::new(session(true), 1), AtomicBool::new(false));
         let shared = Shared {
             pool: Pool::new(session(false), connections),
             queued_bytes: Arc::new(AtomicUsize::new(0)),
@@ -143,6 +147,7 @@ impl PostgresEngine {
             lanes: Some(Lanes { enqueue, peek, claim, renew, finish, release }),
             shared,
             readers,
+            named,
             operators: Arc::new(Semaphore::new(OPERATORS_MAX)),
             runtime: handle,
             thread: Some(thread),
@@ -292,6 +297,18 @@ impl Engine for PostgresEngine {
     fn abandon(&self, worker: Option<&str>, now: Timestamp) -> EngineAnswer<u64> {
         let worker = worker.map(str::to_owned);
         self.write(move |session| Box::pin(operate::abandon(session, worker.clone(), now)))
+    }
+
+    fn claim_name(&self, worker: &str, _: &str) -> EngineAnswer<Option<String>> {
+        let (pool, asked_before) = &self.named;
+        let worker = worker.to_owned();
+        let other = self.alone(pool.clone(), move |session| {
+            let worker = worker.clone();
+            Box::pin(async move { names::lock(session, &worker).await })
+        });
+        // The server may not have noticed yet that an earlier process died.
+        let is_first = !asked_before.swap(true, Ordering::Relaxed);
+        Box::pin(async move { Ok(other.await?.filter(|_| !is_first)) })
     }
 
     fn hints(&self) -> Option<watch::Receiver<u64>> {

@@ -65,6 +65,11 @@ impl Session {
         &self.connection.client
     }
 
+    /// What the locks of this schema have in common.
+    pub(super) fn lock_class(&self) -> i32 {
+        self.lock_class
+    }
+
     /// The rows of a prepared statement.
     pub(super) async fn query(&self, index: Index, with: Parameters<'_>) -> Result<Vec<Row>, Failure> {
         Ok(self.client().query(&self.statements[index as usize], with).await?)

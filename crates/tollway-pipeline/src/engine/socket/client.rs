@@ -2,6 +2,7 @@
 
 use std::io;
 use std::path::Path;
+use std::sync::Arc;
 
 use serde::de::DeserializeOwned;
 use tokio::time::Instant;
@@ -11,6 +12,7 @@ use tollway_socket::SocketClient;
 use super::protocol::{Call, encode};
 use super::socket_path;
 use crate::engine::checks::refuse;
+use crate::engine::sqlite::owner_pid;
 use crate::{
     Administration, Capabilities, Change, Changed, Claim, ClaimRequest, Claimed, Conclusion, Edit, Edited,
     Engine, EngineAnswer, EngineError, EngineFault, Enqueued, Evidence, Filter, Finished, Job, JobId,
@@ -19,6 +21,7 @@ use crate::{
 
 /// The jobs of a process that runs a pipeline on this machine.
 pub struct SocketEngine {
+    file: Arc<Path>,
     capabilities: Capabilities,
     clock: Option<OwnersClock>,
     client: SocketClient,
@@ -33,8 +36,11 @@ struct OwnersClock {
 
 impl OwnersClock {
     /// None: the times of calls count as they are, or that process is of a version that has no clock.
-    async fn ask(client: &SocketClient) -> Result<Option<Self>, EngineError> {
-        let said = client.ask(encode(&Call::Time { now: Timestamp::EPOCH })?).await.map_err(lost)?;
+    async fn ask(file: &Path, client: &SocketClient) -> Result<Option<Self>, EngineError> {
+        let said = client
+            .ask(encode(&Call::Time { now: Timestamp::EPOCH })?)
+            .await
+            .map_err(|error| lost(file, &error))?;
         // After the answer: a time that is ahead would put the owner's clock ahead, a little more with each command.
         let then = Instant::now();
         let at = decode(&said).unwrap_or(Timestamp::EPOCH);
@@ -47,28 +53,40 @@ impl OwnersClock {
 }
 
 impl SocketEngine {
-    /// Connects to the process that owns this file and runs its pipeline. None: no process answers there.
+    /// Connects to the process that owns this file and runs its pipeline. None: no process listens there. One that does and
+    /// does not answer is an error that names it.
     pub async fn connect(file: &Path) -> Result<Option<Self>, EngineError> {
-        let path = socket_path(file);
-        let client = SocketClient::connect(&path).map_err(|error| {
-            let message = format!("{} cannot be used: {error}", path.display());
-            EngineError { fault: EngineFault::Network, retry: Retry::Safe, message }
-        })?;
-        let Some(client) = client else { return Ok(None) };
-        let said = client.ask(encode(&Call::Capabilities)?).await.map_err(lost)?;
-        let clock = OwnersClock::ask(&client).await?;
-        Ok(Some(Self { capabilities: decode(&said)?, clock, client }))
+        let Some(client) = client(file)? else { return Ok(None) };
+        let said = client.ask(encode(&Call::Capabilities)?).await.map_err(|error| lost(file, &error))?;
+        let clock = OwnersClock::ask(file, &client).await?;
+        Ok(Some(Self { file: file.into(), capabilities: decode(&said)?, clock, client }))
+    }
+
+    /// Whether a process runs the pipeline of this file. It may be suspended.
+    pub fn is_served(file: &Path) -> bool {
+        !matches!(client(file), Ok(None))
     }
 
     fn ask<T: DeserializeOwned + Send + 'static>(&self, call: &Call) -> EngineAnswer<T> {
         match encode(call) {
             Ok(line) => {
-                let asked = self.client.ask(line);
-                Box::pin(async move { decode(&asked.await.map_err(lost)?) })
+                let (asked, file) = (self.client.ask(line), self.file.clone());
+                Box::pin(async move { decode(&asked.await.map_err(|error| lost(&file, &error))?) })
             }
             Err(error) => refuse(error),
         }
     }
+}
+
+fn client(file: &Path) -> Result<Option<SocketClient>, EngineError> {
+    let path = socket_path(file);
+    SocketClient::connect(&path).map_err(|error| match error.kind() {
+        io::ErrorKind::TimedOut => lost(file, &error),
+        _ => {
+            let message = format!("{} cannot be used: {error}", path.display());
+            EngineError { fault: EngineFault::Network, retry: Retry::Safe, message }
+        }
+    })
 }
 
 fn decode<T: DeserializeOwned>(line: &[u8]) -> Result<T, EngineError> {
@@ -79,13 +97,32 @@ fn decode<T: DeserializeOwned>(line: &[u8]) -> Result<T, EngineError> {
     })
 }
 
-fn lost(error: io::Error) -> EngineError {
-    if error.kind() == io::ErrorKind::WouldBlock {
-        let message = "too many calls wait already; try again later".to_owned();
-        return EngineError { fault: EngineFault::Busy, retry: Retry::Safe, message };
+fn lost(file: &Path, error: &io::Error) -> EngineError {
+    let unclear = |message| EngineError { fault: EngineFault::Network, retry: Retry::Unclear, message };
+    match error.kind() {
+        io::ErrorKind::WouldBlock => {
+            let message = "too many calls wait already; try again later".to_owned();
+            EngineError { fault: EngineFault::Busy, retry: Retry::Safe, message }
+        }
+        io::ErrorKind::TimedOut => unclear(unanswered(file)),
+        _ => {
+            unclear(format!("the process that runs the pipeline did not answer ({error}); it may have ended"))
+        }
     }
-    let message = format!("the process that runs the pipeline did not answer ({error}); it may have ended");
-    EngineError { fault: EngineFault::Network, retry: Retry::Unclear, message }
+}
+
+/// Which process does not answer, and what to do.
+fn unanswered(file: &Path) -> String {
+    let file_name = file.display();
+    let Some(pid) = owner_pid(file) else {
+        return format!(
+            "the process that runs the pipeline of {file_name} does not answer; it may be suspended"
+        );
+    };
+    format!(
+        "process {pid}, which runs the pipeline of {file_name}, does not answer. See `ps -o pid,stat,args -p {pid}`: if it is \
+         suspended (T), `kill -CONT {pid}` lets it go on; `kill -KILL {pid}` ends it, and the next run tries its jobs again"
+    )
 }
 
 impl Engine for SocketEngine {

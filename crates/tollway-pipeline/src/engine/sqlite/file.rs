@@ -1,7 +1,7 @@
 //! Opens the file: its owner, its connections and their settings.
 
 use std::fs::{File, OpenOptions, TryLockError};
-use std::io::{Read, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -68,6 +68,11 @@ fn set_up_writer(path: &Path, flags: OpenFlags) -> Result<Connection, EngineErro
             "the file is read-only; let this user write the file and its folder, nothing was changed";
         return Err(EngineError::storage(Retry::Useless, message));
     }
+    // Before the first page is written: an older file needs `compact`.
+    let pages: u64 = connection.query_row("PRAGMA page_count", [], |row| row.get(0)).map_err(sql)?;
+    if pages == 0 {
+        connection.pragma_update(None, "auto_vacuum", "INCREMENTAL").map_err(sql)?;
+    }
     let journal: String =
         connection.query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0)).map_err(sql)?;
     if journal != "wal" {
@@ -94,7 +99,7 @@ pub(super) fn own(path: &Path) -> Result<File, EngineError> {
     })?;
     match file.try_lock() {
         Ok(()) => {}
-        Err(TryLockError::WouldBlock) => return Err(owned(path, &mut file)),
+        Err(TryLockError::WouldBlock) => return Err(owned(path)),
         Err(TryLockError::Error(error)) => {
             let message = format!("{} cannot be locked: {error}; use a local file system", lock.display());
             return Err(EngineError::storage(Retry::Useless, message));
@@ -105,14 +110,15 @@ pub(super) fn own(path: &Path) -> Result<File, EngineError> {
     Ok(file)
 }
 
-fn owned(path: &Path, file: &mut File) -> EngineError {
-    let mut pid = String::new();
-    let owner = match file.read_to_string(&mut pid) {
-        Ok(_) if !pid.trim().is_empty() => format!("process {}", pid.trim()),
-        _ => "another process".to_owned(),
-    };
+fn owned(path: &Path) -> EngineError {
+    let owner = owner_pid(path).map_or("another process".to_owned(), |pid| format!("process {pid}"));
     let message = format!("{} belongs to {owner}, which is running: stop it first", path.display());
     EngineError { fault: EngineFault::Busy, retry: Retry::Safe, message }
+}
+
+/// The id of the process that owns the file, or was the last to do so.
+pub(crate) fn owner_pid(path: &Path) -> Option<u32> {
+    std::fs::read_to_string(owner_path(path)).ok()?.trim().parse().ok()
 }
 
 /// `pdf.db-owner` beside `pdf.db`.

@@ -4,6 +4,7 @@
 //! log has one writer, whatever version of SQLite others look into the file with.
 
 mod clock;
+mod compact;
 mod error;
 mod evidence;
 mod file;
@@ -11,14 +12,21 @@ mod finish;
 mod moving;
 mod operate;
 mod read;
+mod read_only;
 mod reader;
 mod rows;
 mod samples;
 mod schema;
 mod session;
+mod space;
 mod stage_move;
+mod trouble;
 mod work;
 mod writer;
+
+pub use self::compact::Compaction;
+pub(crate) use self::file::owner_pid;
+pub(crate) use self::read_only::SqliteReader;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -145,18 +153,7 @@ impl Drop for SqliteEngine {
 
 impl Engine for SqliteEngine {
     fn capabilities(&self) -> Capabilities {
-        Capabilities {
-            atomic_hand_off: true,
-            exact_counts: true,
-            delivers_once: true,
-            claim_by_cost: true,
-            ordered: true,
-            inspectable: true,
-            groups: true,
-            delay_max: None,
-            retention_max: None,
-            job_bytes_max: JOB_BYTES_MAX,
-        }
+        capabilities()
     }
 
     fn time(&self, now: Timestamp) -> Timestamp {
@@ -223,7 +220,12 @@ impl Engine for SqliteEngine {
 
     fn tidy(&self) -> EngineAnswer<()> {
         let path = self.path.clone();
+        let given_back = match &self.threads {
+            Some(threads) => space::give_back(threads.writer.clone()),
+            None => refuse(EngineError::caller("the engine is closed")),
+        };
         Box::pin(async move {
+            given_back.await?;
             let written = tokio::task::spawn_blocking(move || file::write_log_back(&path)).await;
             written.unwrap_or_else(|error| {
                 Err(EngineError::storage(Retry::Safe, format!("the log was not written back: {error}")))
@@ -360,14 +362,33 @@ impl Administration for SqliteEngine {
     }
 
     fn backup(&self, target: &Path) -> EngineAnswer<()> {
-        let (from, target) = (self.path.clone(), target.to_owned());
-        Box::pin(async move {
-            let copied = tokio::task::spawn_blocking(move || copy(&from, &target)).await;
-            copied.unwrap_or_else(|error| {
-                Err(EngineError::storage(Retry::Safe, format!("backup stopped: {error}")))
-            })
-        })
+        copy_in_background(&self.path, target)
     }
+}
+
+fn capabilities() -> Capabilities {
+    Capabilities {
+        atomic_hand_off: true,
+        exact_counts: true,
+        delivers_once: true,
+        claim_by_cost: true,
+        ordered: true,
+        inspectable: true,
+        groups: true,
+        delay_max: None,
+        retention_max: None,
+        job_bytes_max: JOB_BYTES_MAX,
+    }
+}
+
+fn copy_in_background(from: &Path, target: &Path) -> EngineAnswer<()> {
+    let (from, target) = (from.to_owned(), target.to_owned());
+    Box::pin(async move {
+        let copied = tokio::task::spawn_blocking(move || copy(&from, &target)).await;
+        copied.unwrap_or_else(|error| {
+            Err(EngineError::storage(Retry::Safe, format!("backup stopped: {error}")))
+        })
+    })
 }
 
 /// Copies a database in one step, which reads one snapshot and keeps no writer waiting.

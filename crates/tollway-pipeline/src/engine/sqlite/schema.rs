@@ -53,6 +53,13 @@ pub(super) fn prepare(connection: &mut Connection) -> Result<(), EngineError> {
     transaction.commit().map_err(sql)
 }
 
+/// Whether the tables are those that this program knows, for a connection that cannot migrate them.
+pub(super) fn is_current(connection: &Connection) -> rusqlite::Result<bool> {
+    let pragma = |name: &str| connection.query_row(&format!("PRAGMA {name}"), [], |row| row.get::<_, i64>(0));
+    Ok(pragma("application_id")? == APPLICATION_ID
+        && usize::try_from(pragma("user_version")?) == Ok(MIGRATIONS.len()))
+}
+
 fn newer(found: usize) -> EngineError {
     let known = MIGRATIONS.len();
     useless(format!(

@@ -16,6 +16,7 @@ use tollway_core::Retry;
 use super::clock::KeptClock;
 use super::error::{Failure, concerns_all, storage};
 use super::session::Session;
+use super::trouble::Trouble;
 use crate::{EngineAnswer, EngineError, EngineFault};
 
 /// The most operations in one transaction: a bound for the memory it takes, far above the number of workers.
@@ -142,9 +143,11 @@ fn serve(
     let mut session = Session::new(connection, clock);
     let mut waiting: VecDeque<Queued> = VecDeque::new();
     let mut durability = Durability::Machine;
+    let mut storing = Trouble::new("jobs cannot be stored");
+    let mut writing_back = Trouble::new("the log cannot be written back into the file; it stays longer");
     loop {
         if waiting.is_empty() {
-            match next(connection, queued) {
+            match next(connection, queued, &mut writing_back) {
                 Some(first) => waiting.push_back(first),
                 None => return,
             }
@@ -165,6 +168,7 @@ fn serve(
         } else if let Some(first) = waiting.pop_front() {
             batch.0.push((first, Ok(())));
         }
+        storing.tried(&committed);
         let woke = std::mem::take(&mut session.woke) && committed.is_ok();
         batch.answer(&committed, queued_bytes);
         if woke {
@@ -175,15 +179,13 @@ fn serve(
 
 /// Waits for an operation; none: every handle is gone. When none comes for a while, writes the log back into the file, so
 /// that the next burst need not. Readers are not waited for.
-fn next(connection: &Connection, queued: &Receiver<Queued>) -> Option<Queued> {
+fn next(connection: &Connection, queued: &Receiver<Queued>, writing_back: &mut Trouble) -> Option<Queued> {
     match queued.recv_timeout(CHECKPOINT_AFTER) {
         Ok(first) => return Some(first),
         Err(RecvTimeoutError::Disconnected) => return None,
         Err(RecvTimeoutError::Timeout) => {}
     }
-    if let Err(error) = connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(())) {
-        tracing::warn!(%error, "cannot write the log back into the file; it stays longer");
-    }
+    writing_back.tried(&connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(())));
     queued.recv().ok()
 }
 
@@ -246,10 +248,7 @@ fn commit(
     session.forget();
     Err(match failure {
         Failure::Alone(error) => error,
-        Failure::Sqlite(error) => {
-            tracing::warn!(%error, operations = batch.0.len(), "jobs cannot be stored");
-            storage(&error)
-        }
+        Failure::Sqlite(error) => storage(&error),
     })
 }
 

@@ -11,7 +11,7 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep_until};
 use tollway_core::Name;
 
-use super::table::{Table, Write, read_number};
+use super::table::{Item, Table, Write, read_number};
 use crate::engine::counters::{Kind, put};
 use crate::{EngineError, StageCounts, State};
 
@@ -92,24 +92,34 @@ impl Counts {
         if let Some(at) = read_at {
             sleep_until(at + READ_EVERY).await;
         }
-        let read = table.list(PART, None, usize::try_from(ITEMS).unwrap_or(usize::MAX)).await;
-        let (items, _) = read.inspect_err(|_| self.changed())?;
-        let mut sums: BTreeMap<(Name, i64), i64> = BTreeMap::new();
-        for item in &items {
-            for name in item.keys() {
-                let Some((kind, stage)) = name.split_once('/') else { continue };
-                let (Ok(kind), Ok(stage)) = (kind.parse(), Name::new(stage)) else { continue };
-                *sums.entry((stage, kind)).or_default() += read_number::<i64>(item, name).unwrap_or(0);
-            }
-        }
-        let mut stages: BTreeMap<Name, StageCounts> = BTreeMap::new();
-        for ((stage, kind), sum) in sums {
-            let counts = stages.entry(stage.clone()).or_insert_with(|| StageCounts::empty(stage));
-            put(counts, kind, u64::try_from(sum).unwrap_or(0));
-        }
-        let counts: Vec<StageCounts> = stages.into_values().collect();
+        let items = read_items(table).await.inspect_err(|_| self.changed())?;
+        let counts = sums(&items);
         let mut known = self.known();
         (known.counts, known.read_at) = (counts.clone(), Some(Instant::now()));
         Ok(counts)
     }
+}
+
+/// The items, one after the other: others may be written in between.
+pub(super) async fn read_items(table: &Table) -> Result<Vec<Item>, EngineError> {
+    let most = usize::try_from(ITEMS).unwrap_or(usize::MAX);
+    Ok(table.list(PART, None, most).await?.0)
+}
+
+/// The counts of every stage.
+pub(super) fn sums(items: &[Item]) -> Vec<StageCounts> {
+    let mut sums: BTreeMap<(Name, i64), i64> = BTreeMap::new();
+    for item in items {
+        for name in item.keys() {
+            let Some((kind, stage)) = name.split_once('/') else { continue };
+            let (Ok(kind), Ok(stage)) = (kind.parse(), Name::new(stage)) else { continue };
+            *sums.entry((stage, kind)).or_default() += read_number::<i64>(item, name).unwrap_or(0);
+        }
+    }
+    let mut stages: BTreeMap<Name, StageCounts> = BTreeMap::new();
+    for ((stage, kind), sum) in sums {
+        let counts = stages.entry(stage.clone()).or_insert_with(|| StageCounts::empty(stage));
+        put(counts, kind, u64::try_from(sum).unwrap_or(0));
+    }
+    stages.into_values().collect()
 }

@@ -9,6 +9,7 @@
 //! | `stages` | stage | settings of a stage, and its queue |
 //! | `counters` | stage | counts |
 //! | `samples` | minute | counts of that minute |
+//! | `workers` | `=` + name | the process that works under the name of a worker |
 //! | `ids` | `next` | the last id that was given out |
 
 use serde_json::{from_str, to_string};

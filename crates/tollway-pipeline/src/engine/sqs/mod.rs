@@ -22,6 +22,7 @@ mod ledger;
 mod message;
 mod move_task;
 mod moving;
+mod names;
 mod open_claims;
 mod operate;
 mod outlook;
@@ -92,6 +93,8 @@ struct Inner {
     known_stages: Mutex<HashSet<Name>>,
     settings: Mutex<Option<(Instant, Vec<StageSettings>)>>,
     ids: tokio::sync::Mutex<Range<u64>>,
+    /// Names of workers that this process has written. It has one, or in tests a few.
+    names: Mutex<HashSet<String>>,
     /// The open claims of this process, as they were last written.
     claims: Mutex<HashMap<(Name, JobId), Versioned>>,
     outlooks: Mutex<HashMap<Name, Outlook>>,
@@ -136,6 +139,7 @@ impl SqsEngine {
             known_stages: Mutex::default(),
             settings: Mutex::default(),
             ids: tokio::sync::Mutex::new(0..0),
+            names: Mutex::default(),
             claims: Mutex::default(),
             outlooks: Mutex::default(),
             counts: Counts::default(),
@@ -298,6 +302,11 @@ impl Engine for SqsEngine {
         call(self, |inner| async move { inner.abandon(worker.as_deref(), now).await })
     }
 
+    fn claim_name(&self, worker: &str, process: &str) -> EngineAnswer<Option<String>> {
+        let (worker, process) = (worker.to_owned(), process.to_owned());
+        call(self, |inner| async move { inner.claim_name(&worker, &process).await })
+    }
+
     fn tidy(&self) -> EngineAnswer<()> {
         call(self, |inner| async move { inner.tidy().await })
     }
@@ -314,6 +323,10 @@ impl Engine for SqsEngine {
 impl Administration for SqsEngine {
     fn counts(&self) -> EngineAnswer<Vec<StageCounts>> {
         call(self, |inner| async move { inner.counts().await })
+    }
+
+    fn settled_counts(&self, now: Timestamp) -> EngineAnswer<Option<Vec<StageCounts>>> {
+        call(self, |inner| async move { inner.settled_counts(now).await })
     }
 
     fn group_counts(&self, group: &str) -> EngineAnswer<Vec<StageCounts>> {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use tollway_core::{Name, Timestamp};
 
+use super::counts::{read_items, sums};
 use super::ledger::{Versioned, dead_part, job_key, jobs_part, key_key, read_id, read_record, sort_of};
 use super::record::Record;
 use super::table::{Item, SORT, read_text};
@@ -17,7 +18,33 @@ const LOOKED_AT_MAX: usize = 5 * PAGE_MAX;
 impl Inner {
     /// The counts of every stage. Messages that the counters do not know, of other programs, count as ready.
     pub(super) async fn counts(&self) -> Result<Vec<StageCounts>, EngineError> {
-        let mut counts = self.counts.read(self.table().await?).await?;
+        let counts = self.counts.read(self.table().await?).await?;
+        self.with_messages(counts).await
+    }
+
+    /// The counts of one moment, at which no held job was about to be released.
+    ///
+    /// The transaction of the last job of a group is followed by the release of the jobs that wait for it. In between, no job
+    /// is open, and jobs are left: so every held job is looked at. The counters are read before and after that. Each
+    /// transaction changes one of them, and events are only ever added: counters that are the same were so all the time.
+    pub(super) async fn settled_counts(
+        &self,
+        now: Timestamp,
+    ) -> Result<Option<Vec<StageCounts>>, EngineError> {
+        let table = self.table().await?;
+        let before = read_items(table).await?;
+        let counts = sums(&before);
+        for counts in counts.iter().filter(|counts| counts.of(State::Held) > 0) {
+            self.release_stage(&counts.stage, now).await?;
+        }
+        match read_items(table).await? == before {
+            true => self.with_messages(counts).await.map(Some),
+            false => Ok(None),
+        }
+    }
+
+    /// Adds what only SQS knows of.
+    async fn with_messages(&self, mut counts: Vec<StageCounts>) -> Result<Vec<StageCounts>, EngineError> {
         for stage in &self.url.stages {
             if !counts.iter().any(|known| known.stage == stage.stage) {
                 counts.push(StageCounts::empty(stage.stage.clone()));
