@@ -4,7 +4,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use serde_json::json;
+use serde_json::{Value, json};
 use tollway_testkit::Random;
 use tollway_testkit::servers::{DynamoServer, PostgresServer, RedisServer};
 
@@ -141,7 +141,7 @@ fn take_over_http(home: &Home, counts: &Counts) {
     assert!(!servers.is_empty(), "no version serves: {:?}", counts.refusals);
     let addresses =
         Mutex::new(servers.iter().map(|serving| serving.address().to_owned()).collect::<Vec<_>>());
-    give_back_elsewhere(&addresses.lock().unwrap());
+    give_back_elsewhere(&addresses.lock().unwrap(), counts);
     let before = counts.asked();
     std::thread::scope(|scope| {
         for server in 0..servers.len() {
@@ -180,15 +180,28 @@ fn take_from(server: usize, addresses: &Mutex<Vec<String>>, counts: &Counts) {
 }
 
 /// What one version granted, the other takes back: nothing is used afterwards.
-fn give_back_elsewhere(addresses: &[String]) {
+fn give_back_elsewhere(addresses: &[String], counts: &Counts) {
+    let take = r#"{"policy": "p"}"#;
     for (here, there) in addresses.iter().zip(addresses.iter().rev()) {
-        let ok = |answer| match answer {
-            Answer::Said(200, body) => body,
+        let lost = || {
+            counts.unknown.fetch_add(1, Ordering::SeqCst);
+        };
+        let granted = until_decided(here, "/v1/take", take, lost);
+        let permit = json!({ "permit": granted["permit"] }).to_string();
+        let returned = until_decided(there, "/v1/return", &permit, || {});
+        // Once, however often it was sent.
+        assert!(returned["settled"] == "whole" || returned["settled"] == "repeated", "{returned}");
+    }
+}
+
+/// The answer of a server that runs. `lost` is called when the store was too slow for it: what it decided is not known.
+fn until_decided(address: &str, path: &str, body: &str, lost: impl Fn()) -> Value {
+    loop {
+        match post(address, path, body) {
+            Answer::Said(200, body) => return body,
+            Answer::Said(503, _) => lost(),
             Answer::Said(status, body) => panic!("{status} {body}"),
             Answer::Lost | Answer::NotSent => panic!("a server has ended"),
-        };
-        let granted = ok(post(here, "/v1/take", r#"{"policy": "p"}"#));
-        let returned = ok(post(there, "/v1/return", &json!({ "permit": granted["permit"] }).to_string()));
-        assert_eq!(returned["settled"], "whole", "{returned}");
+        }
     }
 }
