@@ -5,7 +5,7 @@
 It compares three records of the same events, made by different programs. All times are microseconds of one clock.
 
 jobs.db, jobs.json  the jobs and completions, in the pipeline's SQLite file or exported from Postgres
-vendor.log          a line for each call that arrived at the vendor: time, stage, key, worker
+vendor.log          a line for each call that arrived at the vendor: time, stage, key, worker, and when it was sent, if it says that
 audit.log           a line for each answer that a caller of the engine got: time, process, what, stage, key, claim number
 kills.log           the processes that were killed, if any
 
@@ -59,7 +59,10 @@ class Checker:
         rows, self.completions = read_jobs(folder)
         self.rows = rows
         self.jobs = {(job.stage, job.key): job for job in rows}
-        self.calls = [(int(at), stage, key) for at, stage, key, _ in read_lines(folder / "vendor.log")]
+        # A call that says when it was sent belongs to that window: how long it travels is not up to the pipeline.
+        self.calls = [
+            (int((*sent, at)[0]), stage, key) for at, stage, key, _, *sent in read_lines(folder / "vendor.log")
+        ]
         self.told = [
             Told(int(at), process, what, stage, key, int(number))
             for at, process, what, stage, key, number in read_lines(folder / "audit.log")

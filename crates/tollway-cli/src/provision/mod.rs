@@ -50,9 +50,9 @@ enum Place {
 /// Create tables, parameters, queues, alarms and a dashboard on AWS, and print IAM policies
 ///
 /// Lists the resources that the config needs, and which of them are missing: the store's table, the parameters that policies
-/// use as their source, the queues of stages that name one and the pipeline's ledger, and with [cloudwatch] alarms and a
-/// dashboard. Creates nothing without --apply. A second --apply changes nothing; one that failed half way is continued by the
-/// next. Region and credentials come from the usual AWS settings.
+/// use as their source, the queues of stages that name one and the pipeline's ledger, and alarms and a dashboard if metrics
+/// go to CloudWatch. Creates nothing without --apply. A second --apply changes nothing; one that failed half way is
+/// continued by the next. Region and credentials come from the usual AWS settings.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   tollway provision aws                    existing and missing resources

@@ -23,6 +23,18 @@ def done(job):
     say({"done": job["id"], "outputs": [{"data": {"from": job["key"]}}]})
 
 
+def call(job, sent=""):
+    """Calls the vendor, and waits for the end of its response."""
+    host, port = os.environ["WORKER_VENDOR"].split(":")
+    with socket.create_connection((host, int(port))) as vendor:
+        head = f"POST / HTTP/1.1\r\nstage: {job['stage']}\r\nkey: {job['key']}\r\nworker: {os.getpid()}\r\n{sent}\r\n"
+        vendor.sendall(head.encode())
+        while vendor.recv(4096):
+            pass
+    outputs = [{"data": {"of": job["key"], "n": n}} for n in range(2)] if job["stage"] == "a" else []
+    say({"done": job["id"], "outputs": outputs})
+
+
 def log(text):
     with open(os.environ["WORKER_LOG"], "a") as file:
         file.write(text + "\n")
@@ -125,12 +137,15 @@ elif behaviour in ("call", "fork_and_call"):
     if behaviour == "fork_and_call":
         for new_session in (False, True):
             subprocess.Popen(["sleep", "1000"], start_new_session=new_session)
-    host, port = os.environ["WORKER_VENDOR"].split(":")
     for job in jobs():
-        with socket.create_connection((host, int(port))) as vendor:
-            head = f"POST / HTTP/1.1\r\nstage: {job['stage']}\r\nkey: {job['key']}\r\nworker: {os.getpid()}\r\n\r\n"
-            vendor.sendall(head.encode())
-            while vendor.recv(4096):
-                pass
-        outputs = [{"data": {"of": job["key"], "n": n}} for n in range(2)] if job["stage"] == "a" else []
-        say({"done": job["id"], "outputs": outputs})
+        call(job)
+elif behaviour == "begin_and_call":
+    # The same by a handler that begins itself, and says when: a call may take its time to arrive.
+    jobs_of = {}
+    for line in sys.stdin:
+        message = json.loads(line)
+        if "job" in message:
+            jobs_of[message["job"]["id"]] = message["job"]
+            say({"begin": message["job"]["id"]})
+        else:
+            call(jobs_of.pop(message["go"]), f"sent: {time.time_ns() // 1000}\r\n")

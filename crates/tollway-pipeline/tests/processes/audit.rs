@@ -137,9 +137,11 @@ impl Engine for AuditedEngine {
     fn release(&self, claims: Vec<Claim>, now: Timestamp) -> EngineAnswer<Vec<bool>> {
         let (answer, audit) = (self.inner.release(claims.clone(), now), self.audit.clone());
         Box::pin(async move {
-            let released = answer.await?;
-            claims.iter().for_each(|claim| audit.ended("released", claim));
-            Ok(released)
+            let released = answer.await;
+            // One that could not be given back is given up: it expires.
+            let what = if released.is_ok() { "released" } else { "given-up" };
+            claims.iter().for_each(|claim| audit.ended(what, claim));
+            released
         })
     }
 

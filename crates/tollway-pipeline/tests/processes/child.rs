@@ -10,7 +10,8 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tollway::{Limiter, StoreUrl};
-use tollway_core::Span;
+use tollway_core::{Policy, Span, WhenStoreFails};
+use tollway_memory::FileStore;
 use tollway_pipeline::bounds::BATCH_MAX;
 use tollway_pipeline::handler::guard::GuardProgram;
 use tollway_pipeline::handler::{Answer, Handed, Handler, Task, handler_fn};
@@ -24,12 +25,16 @@ use tollway_pipeline::{
 use crate::audit::{Audit, AuditedEngine};
 use crate::bugs::Bug;
 use crate::stage;
+use crate::stepped_clock::SteppedClock;
 
 /// The plan of a child, as JSON.
 const PLAN: &str = "TOLLWAY_TEST_PLAN";
 
 /// How long a claim lasts. The calls of slow jobs take longer.
 pub(crate) const VISIBILITY: Span = Span::from_secs(1);
+
+/// How far a strict limit keeps grants from the ends of a window.
+const EDGE: Span = Span::from_millis(250);
 
 /// How many jobs an enqueuer lets wait, so that they are soon finished.
 const READY_MAX: u64 = 100;
@@ -42,6 +47,10 @@ pub(crate) struct Plan {
     /// The store of the limiter.
     pub(crate) store: String,
     pub(crate) limit: String,
+    /// No call may be one too many: none starts near the end of a window, and none without the store.
+    pub(crate) strict: bool,
+    /// A clock in place of the machine's, for a store in a file.
+    pub(crate) clock: Option<SteppedClock>,
     /// Where the vendor listens.
     pub(crate) vendor: String,
     pub(crate) handlers: Handlers,
@@ -63,6 +72,8 @@ pub(crate) enum Enqueues {
     AtOnce(u64),
     /// One after each pause, until it is told to end.
     Every(Duration),
+    /// As many as are missing for so many to wait, after each pause, until it is told to end.
+    Ahead { jobs: u64, every: Duration },
 }
 
 /// What calls the vendor.
@@ -72,7 +83,9 @@ pub(crate) enum Handlers {
     InProcess,
     /// Python processes.
     Python,
-    /// The same, which also fork.
+    /// The same, which begin their calls themselves, at the last moment.
+    PythonThatBegins,
+    /// The same as `Python`, which also fork.
     PythonThatForks,
     /// The handler for URLs.
     Http,
@@ -117,9 +130,7 @@ async fn run(plan: Plan) {
         dies_at: plan.dies_at,
         finishes: 0.into(),
     });
-    let store: StoreUrl = plan.store.parse().unwrap();
-    let limiter =
-        Limiter::builder().policy("vendor", [&*plan.limit]).unwrap().store_at(&store).unwrap().build();
+    let limiter = limiter(&plan);
     let runner = start(&plan, engine.clone(), limiter.clone()).await;
     let told_to_end = Arc::new(AtomicBool::new(false));
     let told = told_to_end.clone();
@@ -138,10 +149,19 @@ async fn run(plan: Plan) {
         }
         Enqueues::Every(pause) => {
             while !told_to_end.load(Ordering::SeqCst) {
-                if enqueuer.ready().await < READY_MAX {
+                if enqueuer.ready().await.is_none_or(|ready| ready < READY_MAX) {
                     enqueuer.enqueue(1).await;
                 }
                 tokio::time::sleep(pause).await;
+            }
+        }
+        Enqueues::Ahead { jobs, every } => {
+            while !told_to_end.load(Ordering::SeqCst) {
+                let ready = enqueuer.ready().await.unwrap_or(jobs);
+                if ready < jobs {
+                    enqueuer.enqueue((jobs - ready).min(BATCH_MAX as u64)).await;
+                }
+                tokio::time::sleep(every).await;
             }
         }
     }
@@ -150,6 +170,21 @@ async fn run(plan: Plan) {
     }
     runner.finished().await.unwrap();
     runner.drain(Span::from_secs(10)).await.unwrap();
+}
+
+fn limiter(plan: &Plan) -> Limiter {
+    let policy = Policy::new("vendor", [&*plan.limit]).unwrap();
+    let policy = match plan.strict {
+        true => policy.with_edge(EDGE).with_when_store_fails(WhenStoreFails::Closed),
+        false => policy,
+    };
+    let builder = Limiter::builder().with_policy(policy).unwrap();
+    let Some(clock) = plan.clock.as_ref().map(SteppedClock::follow) else {
+        let store: StoreUrl = plan.store.parse().unwrap();
+        return builder.store_at(&store).unwrap().build();
+    };
+    let store = FileStore::open(plan.store.trim_start_matches("file:"), clock.clone()).unwrap();
+    builder.store(Arc::new(store)).clock(clock).build()
 }
 
 struct Enqueuer {
@@ -161,10 +196,11 @@ struct Enqueuer {
 }
 
 impl Enqueuer {
-    /// How many jobs of the first stage wait; none, if that cannot be read.
-    async fn ready(&self) -> u64 {
-        let counts = self.engine.counts().await.unwrap_or_default();
-        counts.iter().find(|counts| counts.stage == stage("a")).map_or(0, |counts| counts.of(State::Ready))
+    /// How many jobs of the first stage wait, if that can be read.
+    async fn ready(&self) -> Option<u64> {
+        let counts = self.engine.counts().await.ok()?;
+        let first = counts.iter().find(|counts| counts.stage == stage("a"));
+        Some(first.map_or(0, |counts| counts.of(State::Ready)))
     }
 
     /// Enqueues jobs in one call, however long it takes. Says why it does not work.
@@ -204,12 +240,17 @@ fn stage_config(plan: &Plan, name: &str) -> StageConfig {
     let handler = match plan.handlers {
         Handlers::InProcess => None,
         Handlers::Http => Some(HandlerConfig::Http(plan.vendor.clone())),
-        Handlers::Python | Handlers::PythonThatForks => {
+        Handlers::Python | Handlers::PythonThatBegins | Handlers::PythonThatForks => {
             let Plan { vendor, process, .. } = plan;
-            let behaviour = if plan.handlers == Handlers::Python { "call" } else { "fork_and_call" };
+            let begin = plan.handlers == Handlers::PythonThatBegins;
+            let behaviour = match plan.handlers {
+                Handlers::PythonThatBegins => "begin_and_call",
+                Handlers::PythonThatForks => "fork_and_call",
+                _ => "call",
+            };
             let python = format!("exec python3 tests/handlers/worker.py {behaviour}");
             let script = format!("WORKER_VENDOR={vendor} WORKER_OF={process} {python}");
-            Some(HandlerConfig::Command(CommandConfig::new(["sh", "-c", &script])))
+            Some(HandlerConfig::Command(CommandConfig { begin, ..CommandConfig::new(["sh", "-c", &script]) }))
         }
     };
     let take = match plan.bug {

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 use tollway_core::Span;
 use tollway_testkit::servers::{Ministack, PostgresServer};
@@ -87,6 +88,8 @@ impl Lab {
             jobs,
             store: format!("file:{}", self.path("limits").display()),
             limit: "10000 / second".to_owned(),
+            strict: false,
+            clock: None,
             vendor: self.vendor.address.clone(),
             handlers: Handlers::InProcess,
             concurrency: 4,
@@ -140,6 +143,17 @@ pub(crate) struct Process<'l> {
 impl Process<'_> {
     pub(crate) fn id(&self) -> u32 {
         self.child.id()
+    }
+
+    /// Whether it has ended, although it was not told to.
+    pub(crate) fn has_ended(&mut self) -> bool {
+        self.child.try_wait().unwrap().is_some()
+    }
+
+    /// Stops it, and lets it go on. Its handlers and its connections stay as they are.
+    pub(crate) fn freeze(&self, frozen: bool) {
+        let pid = Pid::from_raw(self.id().try_into().unwrap()).unwrap();
+        kill_process(pid, if frozen { Signal::STOP } else { Signal::CONT }).unwrap();
     }
 
     /// Why its enqueuer could not enqueue, so far.

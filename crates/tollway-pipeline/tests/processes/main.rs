@@ -3,7 +3,7 @@
 //!
 //! `TOLLWAY_KILLS` says how often: 20 by default, 200 in `./test --full`. `TOLLWAY_WINDOWS` says how many windows of a quota
 //! are watched: 2 by default, 12 in `./test --full`. `TOLLWAY_QUEUED` says how many jobs pass queues on their bad days: 200 by
-//! default, 20,000 in `./test --full`.
+//! default, 20,000 in `./test --full`. `TOLLWAY_SOAK_MINUTES` says how long a soak lasts: see `scripts/soak`.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -23,6 +23,8 @@ mod lab;
 mod outages;
 mod planted;
 mod share;
+mod soak;
+mod stepped_clock;
 mod syncs;
 mod vendor;
 

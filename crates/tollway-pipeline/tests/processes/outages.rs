@@ -10,6 +10,7 @@ use tollway_core::Timestamp;
 use tollway_pipeline::{Administration, Engine, Filter, NewJob, SqliteEngine};
 
 use crate::checker::{OPEN, check};
+use crate::child::Plan;
 use crate::lab::{Jobs, Lab, Process, wait_until};
 use crate::{child, stage};
 
@@ -18,12 +19,7 @@ use crate::{child, stage};
 fn files_that_cannot_grow_delay_jobs_and_lose_none() {
     let lab = Lab::new(Jobs::Sqlite);
     let plan = lab.plan("one", 0);
-    // Without this, the signal that comes with the error ends the process.
-    let mut command = Command::new("sh");
-    let inner = child::command(&plan);
-    command.args(["-c", "trap '' XFSZ; exec \"$0\" \"$@\""]).arg(inner.get_program()).args(inner.get_args());
-    command.envs(inner.get_envs().filter_map(|(name, value)| Some((name, value?))));
-    let process = lab.start_by(command, plan);
+    let process = lab.start_by(command_for_small_files(&plan), plan);
     for round in 1..=2 {
         let calls = lab.vendor.calls();
         wait_until("jobs are done", || lab.vendor.calls() >= calls + 20);
@@ -40,7 +36,17 @@ fn files_that_cannot_grow_delay_jobs_and_lose_none() {
     println!("{}", check(&lab, OPEN, true).unwrap_or_else(|wrong| panic!("{wrong}")));
 }
 
-fn limit_files(process: &Process<'_>, bytes: Option<u64>) {
+/// A command that starts a child which survives a limit of file sizes: the signal that comes with the error is ignored.
+pub(crate) fn command_for_small_files(plan: &Plan) -> Command {
+    let mut command = Command::new("sh");
+    let inner = child::command(plan);
+    command.args(["-c", "trap '' XFSZ; exec \"$0\" \"$@\""]).arg(inner.get_program()).args(inner.get_args());
+    command.envs(inner.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    command
+}
+
+/// Lets no file of a process grow beyond so many bytes; none: the limit is gone.
+pub(crate) fn limit_files(process: &Process<'_>, bytes: Option<u64>) {
     let pid = Pid::from_raw(process.id().try_into().unwrap());
     prlimit(pid, Resource::Fsize, Rlimit { current: bytes, maximum: None }).unwrap();
 }
