@@ -81,6 +81,8 @@ pub enum Fault {
     /// The store works, but one of these accounts cannot be used: its stored bytes are unreadable or too large, or other
     /// clients keep it busy, and then a retry is safe.
     Account,
+    /// The store works and reads, but cannot write now: it has no room, or cannot save.
+    Full,
     /// The store rejects the operations because it is overloaded.
     Throttled,
     /// The store could not be reached, or did not answer in time.
@@ -93,6 +95,7 @@ impl std::fmt::Display for Fault {
             Self::Caller => "wrong operation",
             Self::Store => "store failed",
             Self::Account => "account unusable",
+            Self::Full => "store full",
             Self::Throttled => "store throttled",
             Self::Network => "store unreachable",
         })
