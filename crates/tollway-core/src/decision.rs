@@ -69,7 +69,16 @@ impl Decision {
     pub fn new(now: Timestamp, outcome: TakeOutcome) -> Self {
         let charges = SmallVec::new();
         let (would_deny, accounts_made) = (0, 0);
-        Self { now, repeated: false, degraded: false, over: false, would_deny, accounts_made, outcome, charges }
+        Self {
+            now,
+            repeated: false,
+            degraded: false,
+            over: false,
+            would_deny,
+            accounts_made,
+            outcome,
+            charges,
+        }
     }
 
     /// A grant for now without an end.

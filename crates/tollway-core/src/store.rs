@@ -199,6 +199,11 @@ pub trait Store: Send + Sync + 'static {
         None
     }
 
+    /// Whether takes may choose what happens to subjects without an account ([`NewAccounts`](crate::NewAccounts)).
+    fn heeds_new_accounts(&self) -> bool {
+        false
+    }
+
     /// The store's own metrics.
     fn figures(&self) -> StoreFigures {
         StoreFigures::default()

@@ -11,8 +11,8 @@ use crate::link::error_code;
 use crate::request::{Requests, Sending};
 use crate::room::NewKeys;
 use crate::run::outcomes_of_runs;
-use crate::{script, script_call};
 use crate::windows::Times;
+use crate::{script, script_call};
 
 /// A call on its way.
 pub(crate) struct SentCall {

@@ -69,7 +69,10 @@ mod tests {
     #[test]
     fn the_share_of_the_memory_is_read() {
         let info = |text: &str| used_of(Value::BulkString(text.as_bytes().to_vec()));
-        assert_eq!(info("# Memory\r\nused_memory:800\r\nused_memory_rss:9\r\nmaxmemory:1000\r\n"), Some(800_000));
+        assert_eq!(
+            info("# Memory\r\nused_memory:800\r\nused_memory_rss:9\r\nmaxmemory:1000\r\n"),
+            Some(800_000)
+        );
         assert_eq!(info("used_memory:800\r\nmaxmemory:0\r\n"), Some(0), "no bound");
         assert_eq!(info("used_memory:800\r\n"), None);
     }

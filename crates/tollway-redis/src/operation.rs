@@ -19,7 +19,8 @@
 use tollway_core::bounds::COUNT_MAX;
 use tollway_core::controller::HOLD_DAILY_MAX;
 use tollway_core::{
-    Action, Booking, CallId, Charge, Cost, Feedback, Fingerprint, NewAccounts, Operation, PermitId, Policy, Terms,
+    Action, Booking, CallId, Charge, Cost, Feedback, Fingerprint, NewAccounts, Operation, PermitId, Policy,
+    Terms,
 };
 
 use crate::pack::Fields;

@@ -159,17 +159,14 @@ impl Room {
 
 /// Whether an operation of this call may make no account.
 pub(crate) fn shares(call: &Call) -> bool {
-    let shares = |operation: &Operation| {
-        matches!(&operation.action, Action::Take(terms) if terms.new_accounts == NewAccounts::Share)
-    };
+    let shares = |operation: &Operation| matches!(&operation.action, Action::Take(terms) if terms.new_accounts == NewAccounts::Share);
     call.operations.iter().any(shares)
 }
 
 /// Whether a call gives units back, and may have been applied before: a full server cannot tell.
 pub(crate) fn refunds_again(call: &Call) -> bool {
-    let refunds = |operation: &Operation| {
-        matches!(operation.action, Action::Settle { .. } | Action::Return { .. })
-    };
+    let refunds =
+        |operation: &Operation| matches!(operation.action, Action::Settle { .. } | Action::Return { .. });
     call.again && call.operations.iter().any(refunds)
 }
 

@@ -60,7 +60,8 @@ static NUMBER_IN_SLOT: LazyLock<Vec<u32>> = LazyLock::new(|| {
 /// The slot of a hash tag, as a Cluster computes it: CRC-16 (XMODEM).
 fn slot(tag: &[u8]) -> usize {
     let step = |crc: u16| if crc & 0x8000 == 0 { crc << 1 } else { (crc << 1) ^ 0x1021 };
-    let crc = tag.iter().fold(0u16, |crc, byte| (0..8).fold(crc ^ (u16::from(*byte) << 8), |crc, _| step(crc)));
+    let crc =
+        tag.iter().fold(0u16, |crc, byte| (0..8).fold(crc ^ (u16::from(*byte) << 8), |crc, _| step(crc)));
     usize::from(crc) % SLOTS
 }
 

@@ -5,7 +5,8 @@ use std::thread;
 
 use tokio::time::timeout;
 use tollway_core::{
-    AccountListAnswer, Answer, Clock, Fault, Name, Operation, Retry, Settings, Store, StoreError, StoreFigures,
+    AccountListAnswer, Answer, Clock, Fault, Name, Operation, Retry, Settings, Store, StoreError,
+    StoreFigures,
 };
 use tollway_remote::{Link, Options, Remote};
 
@@ -105,6 +106,10 @@ impl Store for RedisStore {
     fn accounts(&self, policy: Option<&Name>, at_most: usize) -> Option<AccountListAnswer> {
         let keys = self.listed.clone()?;
         Some(account_list::list(self.settings.clone(), keys, policy, at_most))
+    }
+
+    fn heeds_new_accounts(&self) -> bool {
+        true
     }
 
     fn figures(&self) -> StoreFigures {

@@ -103,7 +103,8 @@ impl Fallback {
     /// Learns what a decision of the store says is left, for policies that are decided by it without the store.
     pub(crate) fn learn(&self, charges: &[Charge], decision: &Decision, now: Timestamp) {
         let mut known = self.known.lock();
-        for (index, charge) in charges.iter().enumerate().filter(|(_, charge)| decides_by_known_usage(charge)) {
+        for (index, charge) in charges.iter().enumerate().filter(|(_, charge)| decides_by_known_usage(charge))
+        {
             let owed = if self.owes() { self.granted_to(charge) } else { None };
             let (readings, decided_at) = (decision.readings_of(index), decision.now);
             let reading = StoreReading { charge, readings, decided_at, owed: owed.as_ref() };

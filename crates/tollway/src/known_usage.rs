@@ -6,7 +6,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use smallvec::SmallVec;
 use tollway_core::{
-    AccountKey, Algorithm, Charge, Cost, Denial, Limit, LocalShare, Policy, Reading, Span, Timestamp, WhenStoreFails,
+    AccountKey, Algorithm, Charge, Cost, Denial, Limit, LocalShare, Policy, Reading, Span, Timestamp,
+    WhenStoreFails,
 };
 
 /// What the store last said of each account, up to a number of accounts.

@@ -14,8 +14,8 @@ use crate::clock::WallClock;
 use crate::connection::Connections;
 use crate::error::{answered, full, not_answered, not_understood};
 use crate::keys::Keys;
-use crate::memory_watch;
 use crate::link::{draw_writer, error_code, is_broken};
+use crate::memory_watch;
 use crate::reply;
 use crate::room::{NewKeys, Room};
 
@@ -93,8 +93,7 @@ impl Link for ConsumersLink {
 
     async fn send(self: Arc<Self>, calls: Vec<Arc<Call>>) -> Vec<Result<Outcomes, StoreError>> {
         memory_watch::start(&self.room, &self.connections);
-        let mut sent_calls: Vec<SentCall> =
-            calls.into_iter().map(SentCall::new).collect();
+        let mut sent_calls: Vec<SentCall> = calls.into_iter().map(SentCall::new).collect();
         for _ in 0..ROUNDS_MAX {
             self.round(&mut sent_calls).await;
         }

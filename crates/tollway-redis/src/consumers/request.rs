@@ -20,7 +20,8 @@
 use std::collections::{BTreeSet, HashMap};
 
 use tollway_core::{
-    Action, Booking, CallId, Charge, Cost, Fingerprint, NewAccounts, Operation, Period, StoreError, Subject, Terms,
+    Action, Booking, CallId, Charge, Cost, Fingerprint, NewAccounts, Operation, Period, StoreError, Subject,
+    Terms,
 };
 use tollway_remote::{ANSWER_KEPT, Call};
 
@@ -65,7 +66,10 @@ impl Request {
                 fields.boolean("full", matches!(new_keys, NewKeys::Share { .. }));
                 fields.boolean("strict", new_keys == NewKeys::Share { has_some_room: false });
                 fields.boolean("shares", shares(call));
-                fields.boolean("refunds_again", matches!(new_keys, NewKeys::Share { .. }) && refunds_again(call));
+                fields.boolean(
+                    "refunds_again",
+                    matches!(new_keys, NewKeys::Share { .. }) && refunds_again(call),
+                );
             }
         });
         let account = companions.account(call.tag.account());
@@ -75,8 +79,7 @@ impl Request {
             format!("{account}:refunds"),
         ];
         let forgotten = counters.forgotten(call);
-        let shared =
-            if new_keys == NewKeys::Make { Vec::new() } else { counters.shared_keys(companions)? };
+        let shared = if new_keys == NewKeys::Make { Vec::new() } else { counters.shared_keys(companions)? };
         keys.append(&mut counters.keys);
         keys.extend(forgotten);
         keys.extend(shared);

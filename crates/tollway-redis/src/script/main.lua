@@ -97,7 +97,7 @@ local function answer_to_one(call, operation, charge)
   local own = { engine.account.read(values[at], charge.policy, now) }
   local how = operation.permits and engine.equal_takes or engine.apply
   local outcome, has_changed = how.apply(operation, own, now)
-  if operation.counts_made and has_changed then note_made(operation, outcome) end
+  if operation.counts_made and has_changed and not values[at] then note_made(operation, outcome) end
   local answer = pack({ outcome })
   if not has_changed or own[1].expires == 0 then return answer end
   write(at, own[1])

@@ -54,7 +54,13 @@ const KINDS: [(&str, &str); 7] = [
 ];
 
 fn terms(call: Option<CallId>) -> Terms {
-    Terms { permit: PERMIT, max_wait: Span::from_mins(1), call, readings: true, new_accounts: tollway_core::NewAccounts::Make }
+    Terms {
+        permit: PERMIT,
+        max_wait: Span::from_mins(1),
+        call,
+        readings: true,
+        new_accounts: tollway_core::NewAccounts::Make,
+    }
 }
 
 /// Every action, so that it must look at the limit.

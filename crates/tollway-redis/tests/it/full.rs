@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use crate::asking::{Asked, SIX, charge, number, of, policy};
 use tollway_core::{
-    Action, Booking, Decision, Fault, NewAccounts, Operation, Outcome, PermitId, Policy, Retry, Settled, Store, Terms,
+    Action, Booking, Decision, Fault, NewAccounts, Operation, Outcome, PermitId, Policy, Retry, Settled,
+    Store, Terms,
 };
 use tollway_redis::{Address, RedisLink, RedisStore};
 use tollway_remote::{Call, Link, Tag};
@@ -78,7 +79,13 @@ fn new_subjects_share_accounts_in_a_full_server() {
         std::thread::sleep(std::time::Duration::from_millis(1_100));
         assert!(!is_granted(&new), "{layout}");
         assert!(is_granted(&of(&store, &policy, "another")), "{layout}");
-        assert_eq!(number(&server, &["EXISTS", if layout == "lines" { "tollway:1:{s:new}:consumers" } else { "new_PER_HOUR" }]), 0);
+        assert_eq!(
+            number(
+                &server,
+                &["EXISTS", if layout == "lines" { "tollway:1:{s:new}:consumers" } else { "new_PER_HOUR" }]
+            ),
+            0
+        );
     }
 }
 
@@ -137,7 +144,9 @@ async fn lost_answers_count_as_spent_in_a_full_server() {
         send(sequence, false, Action::Take(Terms::now(PermitId(sequence.into())))).await.unwrap();
     }
     // Without the answer of the process, as after a minute.
-    let Some(answer) = server.command(&["KEYS", "*consumers:*"]).lines().next().map(str::to_owned) else { panic!() };
+    let Some(answer) = server.command(&["KEYS", "*consumers:*"]).lines().next().map(str::to_owned) else {
+        panic!()
+    };
     server.command(&["DEL", &answer]);
     fill(&server);
     let booking = Booking { permit, granted_at: now, at: now, good_until: tollway_core::Timestamp::MAX };
@@ -249,7 +258,8 @@ fn a_full_old_server_refuses_grants() {
 #[test]
 fn new_subjects_share_accounts_in_a_full_cluster() {
     let cluster = RedisCluster::start(3);
-    let hosts: Vec<String> = cluster.nodes().iter().map(|node| format!("127.0.0.1:{}", node.port())).collect();
+    let hosts: Vec<String> =
+        cluster.nodes().iter().map(|node| format!("127.0.0.1:{}", node.port())).collect();
     let store = RedisStore::open(&format!("redis+cluster://{}?deadline=20s", hosts.join(","))).unwrap();
     let policy = policy(&["5 / hour"]);
     let known: Vec<_> = (0..20).map(|id| of(&store, &policy, &format!("known {id}"))).collect();

@@ -60,7 +60,8 @@ local function answer_to(sequence, request)
   local outcomes, changed
   if uses_fast_path(request) then
     local outcome, counted = take_fast(request, values)
-    if request.operations[1].counts_made then note_made(request.operations[1], outcome, values) end
+    local operation = request.operations[1]
+    if operation.counts_made and not values[VALUES_BEFORE + 1] then note_made(operation, outcome, values) end
     outcomes, changed = { outcome }, counted
   else
     outcomes, changed = apply_all(request, values)

@@ -1,0 +1,191 @@
+//! Callers that invent subjects, and callers that send more than the store can answer: no limit is switched off.
+//!
+//! `scripts/check-floods` runs the test of a small Redis for longer and prints the latencies of an honest connection.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use tollway_testkit::servers::RedisServer;
+
+use crate::client::Client;
+use crate::running::{LONG, Running};
+
+/// How long the flood of a small Redis lasts, in seconds, in place of the short one of a test.
+const SECONDS: &str = "TOLLWAY_FLOOD_SECONDS";
+
+fn config(redis: &RedisServer, more: &str) -> String {
+    format!(
+        "[store]\nurl = \"{}?deadline=10s\"\n[policies.api]\nlimits = [\"5 / hour\"]\nwhen_store_fails = \"open\"\n{more}",
+        redis.url()
+    )
+}
+
+fn take(client: &mut Client, subject: &str) -> u16 {
+    client.take(&format!(r#"{{"policy":"api","subject":"{subject}"}}"#)).status
+}
+
+fn fallbacks(server: &Running) -> u64 {
+    server.server.limiter().store_status().fallbacks
+}
+
+/// C7, G7: with a full Redis, a policy that is open still holds a known caller to its limit, and new ones are answered.
+#[test]
+fn a_full_redis_switches_no_limit_off() {
+    let redis = RedisServer::start();
+    let server = Running::of(&config(&redis, ""));
+    let mut client = server.client();
+    assert_eq!((take(&mut client, "known"), take(&mut client, "known")), (200, 200));
+    redis.command(&["CONFIG", "SET", "maxmemory", "1mb"]);
+    let answers: Vec<u16> = (0..6).map(|_| take(&mut client, "known")).collect();
+    assert_eq!(answers, [200, 200, 200, 429, 429, 429]);
+    for id in 0..200 {
+        let status = take(&mut client, &format!("new {id}"));
+        assert!([200, 429].contains(&status), "{status}");
+    }
+    let answers: Vec<u16> = (0..6).map(|_| take(&mut client, "new")).collect();
+    assert!(answers.contains(&429), "{answers:?}");
+    assert_eq!(fallbacks(&server), 0);
+    assert_ne!(server.admin().get("/ready", "").json()["status"], "degraded");
+}
+
+/// A client network that brings more new subjects than it may gets no more accounts for them; another network does.
+#[test]
+fn new_subjects_of_a_network_are_bounded() {
+    let redis = RedisServer::start();
+    let more = "[server]\nnew_subjects = \"20 / hour\"\n[server.address]\ntrusted_proxies = [\"127.0.0.0/8\"]\n\
+                [server.authorize]\nsubject_headers = [\"x-key\"]\n";
+    let server = Running::of(&config(&redis, more));
+    let mut client = server.client();
+    let mut ask = |key: &str, from: &str| {
+        let headers = format!("x-key: {key}\r\nx-forwarded-for: {from}\r\n");
+        client.get("/v1/authorize?policy=api", &headers).status
+    };
+    assert_eq!(ask("known", "198.51.100.1"), 200);
+    for id in 0..200 {
+        let status = ask(&format!("invented {id}"), &format!("203.0.113.{id}"));
+        assert!([200, 429].contains(&status), "{status}");
+    }
+    let accounts = |pattern: &str| redis.command(&["KEYS", pattern]).lines().count();
+    let own = accounts("tollway:1:{s:x-key%3Ainvented*}:api");
+    assert!((20..=21).contains(&own), "{own}");
+    assert!(accounts("tollway:1:{o:*}:api") > 100);
+    // A known subject is counted as always, from the flood's network too; another network brings new ones.
+    assert_eq!((0..6).map(|_| ask("known", "203.0.113.9")).filter(|status| *status == 200).count(), 4);
+    assert_eq!(ask("other", "198.51.100.1"), 200);
+    assert_eq!(accounts("tollway:1:{s:x-key%3Aother}:api"), 1);
+    let metrics = server.admin().get("/metrics", "").body;
+    assert!(
+        metrics.lines().any(|line| line == "tollway_new_subjects_bounded_total 180"
+            || line == "tollway_new_subjects_bounded_total 179"),
+        "{metrics}"
+    );
+}
+
+/// The names of sixteen policies, and a batch of a hundred takes under all of them.
+fn largest_batch() -> (String, String) {
+    let policies: String =
+        (0..16).map(|number| format!("[policies.p{number}]\nlimits = [\"1000000 / hour\"]\n")).collect();
+    let charges: Vec<Value> =
+        (0..16).map(|number| json!({ "policy": format!("p{number}"), "subject": "s" })).collect();
+    let takes: Vec<Value> = (0..100).map(|_| json!({ "all": charges })).collect();
+    (policies, Value::from(takes).to_string())
+}
+
+/// Takes beyond what the store can answer in time are denied, not failed, and the breaker stays closed: another connection
+/// is decided by the store.
+#[test]
+fn too_many_charges_in_flight_are_denied() {
+    let redis = RedisServer::start();
+    let (policies, batch) = largest_batch();
+    let server = Running::of(&config(&redis, &format!("[server]\nworkers = 1\n{policies}")));
+    let mut honest = server.client();
+    assert_eq!(take(&mut honest, "honest"), 200);
+    redis.command(&["CLIENT", "PAUSE", "1500", "ALL"]);
+    let floods: Vec<_> = (0..20)
+        .map(|_| {
+            let (mut client, batch) = (server.client(), batch.clone());
+            thread::spawn(move || client.take(&batch))
+        })
+        .collect();
+    // Most of them have arrived before it, and it has its share nevertheless.
+    thread::sleep(Duration::from_millis(500));
+    let answers: Vec<u16> = (0..5).map(|_| take(&mut honest, "honest")).collect();
+    assert_eq!(answers, [200, 200, 200, 200, 429]);
+    let mut denied = 0;
+    for flood in floods {
+        let answer = flood.join().unwrap();
+        assert_eq!(answer.status, 200, "{answer:?}");
+        for entry in answer.json().as_array().unwrap() {
+            if entry["status"] == 429 {
+                assert_eq!(entry["type"], "urn:tollway:too-many-charges");
+                denied += 1;
+            } else {
+                assert_eq!((&entry["granted"], &entry["degraded"]), (&json!(true), &json!(false)), "{entry}");
+            }
+        }
+    }
+    assert!(denied > 500, "{denied}");
+    assert_eq!(fallbacks(&server), 0);
+    let metrics = server.admin().get("/metrics", "").body;
+    assert!(metrics.contains(&format!("tollway_charges_denied_total {denied}\n")), "{denied}: {metrics}");
+}
+
+/// Items of an attack together, on a Redis with little memory: known callers never get more than their limit, and an honest
+/// connection is answered.
+#[test]
+fn known_callers_keep_their_limits_on_a_small_redis() {
+    let seconds = std::env::var(SECONDS).ok().map_or(2, |seconds| seconds.parse().unwrap());
+    let redis = RedisServer::start_with(&["--maxmemory", "3mb", "--maxmemory-policy", "noeviction"]);
+    let (policies, batch) = largest_batch();
+    let server = Running::of(&config(&redis, &policies));
+    let known: Vec<String> = (0..20).map(|id| format!("known {id}")).collect();
+    let mut client = server.client();
+    let mut granted = vec![1; known.len()];
+    known.iter().for_each(|subject| assert_eq!(take(&mut client, subject), 200));
+    let (stop, invented) = (AtomicBool::new(false), AtomicU64::new(0));
+    let mut latencies = Vec::new();
+    thread::scope(|scope| {
+        for _ in 0..4 {
+            let mut client = server.client();
+            let (stop, invented) = (&stop, &invented);
+            scope.spawn(move || {
+                while !stop.load(Ordering::Relaxed) {
+                    let id = invented.fetch_add(1, Ordering::Relaxed);
+                    assert!([200, 429].contains(&take(&mut client, &format!("invented {id}"))));
+                }
+            });
+        }
+        for _ in 0..2 {
+            let (mut client, stop, batch) = (server.client(), &stop, &batch);
+            scope.spawn(move || {
+                while !stop.load(Ordering::Relaxed) {
+                    assert_eq!(client.take(batch).status, 200);
+                }
+            });
+        }
+        let begun = Instant::now();
+        while begun.elapsed() < Duration::from_secs(seconds) {
+            for (subject, granted) in known.iter().zip(&mut granted) {
+                let asked = Instant::now();
+                let status = take(&mut client, subject);
+                latencies.push(asked.elapsed());
+                *granted += u64::from(status == 200);
+                assert!([200, 429].contains(&status), "{status}");
+            }
+        }
+        stop.store(true, Ordering::Relaxed);
+    });
+    assert!(granted.iter().all(|granted| *granted == 5), "{granted:?}");
+    assert_eq!(fallbacks(&server), 0);
+    latencies.sort_unstable();
+    let p99 = latencies[latencies.len() * 99 / 100];
+    println!(
+        "{} invented subjects, {} honest takes, p99 {p99:?}, maximum {:?}",
+        invented.load(Ordering::Relaxed),
+        latencies.len(),
+        latencies.last().unwrap()
+    );
+    assert!(p99 < LONG);
+}
