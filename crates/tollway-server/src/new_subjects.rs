@@ -82,11 +82,15 @@ impl NewSubjects {
 
     /// What happens to new subjects of a take from this network.
     pub(crate) fn allowed_to(&self, network: Network) -> NewAccounts {
-        let over_until = self.over_until.load(Ordering::Relaxed);
-        if over_until == 0 {
-            return NewAccounts::MakeAndCount;
+        match self.over_until.load(Ordering::Relaxed) {
+            // Nearly always: no clock is read.
+            0 => NewAccounts::MakeAndCount,
+            _ => self.allowed_at(network, self.now()),
         }
-        let now = self.now();
+    }
+
+    fn allowed_at(&self, network: Network, now: u64) -> NewAccounts {
+        let over_until = self.over_until.load(Ordering::Relaxed);
         if now >= over_until {
             // Another network may have set it meanwhile.
             let _ = self.over_until.compare_exchange(over_until, 0, Ordering::Relaxed, Ordering::Relaxed);
@@ -107,11 +111,14 @@ impl NewSubjects {
 
     /// A take from this network made so many accounts.
     pub(crate) fn made(&self, network: Network, accounts: u16) {
-        let interval = self.interval.load(Ordering::Relaxed);
-        if accounts == 0 || interval == 0 {
-            return;
+        if accounts > 0 && self.is_bounded() {
+            self.made_at(network, accounts, self.now());
         }
-        let (now, period) = (self.now(), self.period.load(Ordering::Relaxed));
+    }
+
+    fn made_at(&self, network: Network, accounts: u16, now: u64) {
+        let interval = self.interval.load(Ordering::Relaxed);
+        let period = self.period.load(Ordering::Relaxed);
         let mut networks = self.networks.lock().unwrap_or_else(PoisonError::into_inner);
         if networks.len() >= NETWORKS_MAX && !networks.contains_key(&Some(network)) {
             networks.retain(|_, until| *until > now);
@@ -138,7 +145,7 @@ impl NewSubjects {
                 event = "RateLimiterNewSubjects",
                 %network,
                 "a network brings more new subjects than [server] new_subjects allows: they share accounts. If it is a \
-                 proxy, name it in [server.address] trusted_proxies"
+                 proxy, name it in [server.address] trusted_networks"
             );
         }
     }
@@ -172,20 +179,52 @@ mod tests {
         network_of(&AddressRules::default(), peer, [] as [&str; 0]).unwrap()
     }
 
-    #[tokio::test(start_paused = true)]
-    async fn a_network_above_its_rate_makes_no_accounts_for_a_while() {
+    #[test]
+    fn a_network_above_its_rate_makes_no_accounts_for_a_while() {
         let subjects = NewSubjects::new(Some(NewSubjectsRate::default()));
         let (flood, other) = (network("2001:db8::1"), network("192.0.2.1"));
+        let now = Span::from_secs(7).as_micros();
         for _ in 0..100 {
-            assert_eq!(subjects.allowed_to(flood), NewAccounts::MakeAndCount);
-            subjects.made(flood, 1);
+            assert_eq!(subjects.allowed_at(flood, now), NewAccounts::MakeAndCount);
+            subjects.made_at(flood, 1, now);
         }
-        subjects.made(flood, 5);
-        assert_eq!(subjects.allowed_to(network("2001:db8:0:ffff::2")), NewAccounts::Share, "the same /48");
-        assert_eq!(subjects.allowed_to(other), NewAccounts::MakeAndCount);
-        tokio::time::advance(std::time::Duration::from_millis(60)).await;
-        assert_eq!(subjects.allowed_to(flood), NewAccounts::MakeAndCount);
-        assert_eq!(subjects.bounded.load(Ordering::Relaxed), 1);
+        subjects.made_at(flood, 5, now);
+        assert_eq!(
+            subjects.allowed_at(network("2001:db8:0:ffff::2"), now),
+            NewAccounts::Share,
+            "the same /48"
+        );
+        assert_eq!(subjects.allowed_at(other, now), NewAccounts::MakeAndCount);
+        assert_eq!(subjects.allowed_at(flood, now + 49_000), NewAccounts::Share);
+        assert_eq!(subjects.allowed_at(flood, now + 51_000), NewAccounts::MakeAndCount);
+        assert_eq!(subjects.bounded.load(Ordering::Relaxed), 2);
+    }
+
+    /// Takes in flight together can go beyond the rate, but a network is not shut out for longer than that.
+    #[test]
+    fn a_network_waits_at_most_one_period() {
+        let subjects = NewSubjects::new(Some(NewSubjectsRate::default()));
+        let (flood, now) = (network("192.0.2.1"), 1);
+        (0..5_000).for_each(|_| subjects.made_at(flood, 16, now));
+        assert_eq!(subjects.allowed_at(flood, now + 999_000), NewAccounts::Share);
+        assert_eq!(subjects.allowed_at(flood, now + 1_000_000), NewAccounts::MakeAndCount);
+    }
+
+    /// Memory for networks is bounded: those beyond it share one place, and the others keep theirs.
+    #[test]
+    fn networks_are_bounded() {
+        let subjects = NewSubjects::new(Some(NewSubjectsRate::default()));
+        for number in 0..40_000u32 {
+            let address = std::net::Ipv4Addr::from(0x1000_0000 + (number << 8));
+            subjects.made_at(network(&address.to_string()), 1, 5);
+        }
+        assert!(subjects.networks.lock().unwrap().len() <= NETWORKS_MAX + 1);
+        assert_eq!(
+            subjects.allowed_at(network("192.0.2.1"), 5),
+            NewAccounts::Share,
+            "the shared place is used up"
+        );
+        assert_eq!(subjects.allowed_at(network("16.0.0.1"), 5), NewAccounts::MakeAndCount);
     }
 
     #[test]

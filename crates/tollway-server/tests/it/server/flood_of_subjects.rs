@@ -54,7 +54,7 @@ fn a_full_redis_switches_no_limit_off() {
 #[test]
 fn new_subjects_of_a_network_are_bounded() {
     let redis = RedisServer::start();
-    let more = "[server]\nnew_subjects = \"20 / hour\"\n[server.address]\ntrusted_proxies = [\"127.0.0.0/8\"]\n\
+    let more = "[server]\nnew_subjects = \"20 / hour\"\n[server.address]\ntrusted_networks = [\"127.0.0.0/8\"]\n\
                 [server.authorize]\nsubject_headers = [\"x-key\"]\n";
     let server = Running::of(&config(&redis, more));
     let mut client = server.client();
@@ -76,11 +76,9 @@ fn new_subjects_of_a_network_are_bounded() {
     assert_eq!(ask("other", "198.51.100.1"), 200);
     assert_eq!(accounts("tollway:1:{s:x-key%3Aother}:api"), 1);
     let metrics = server.admin().get("/metrics", "").body;
-    assert!(
-        metrics.lines().any(|line| line == "tollway_new_subjects_bounded_total 180"
-            || line == "tollway_new_subjects_bounded_total 179"),
-        "{metrics}"
-    );
+    let bounded = metrics.lines().find_map(|line| line.strip_prefix("tollway_new_subjects_bounded_total "));
+    let bounded: u32 = bounded.unwrap().parse().unwrap();
+    assert!(bounded >= 179, "{bounded}");
 }
 
 /// The names of sixteen policies, and a batch of a hundred takes under all of them.
@@ -135,12 +133,13 @@ fn too_many_charges_in_flight_are_denied() {
 /// Items of an attack together, on a Redis with little memory: known callers never get more than their limit, and an honest
 /// connection is answered.
 #[test]
+#[allow(clippy::print_stdout, reason = "the latencies are what a longer run is for")]
 fn known_callers_keep_their_limits_on_a_small_redis() {
     let seconds = std::env::var(SECONDS).ok().map_or(2, |seconds| seconds.parse().unwrap());
     let redis = RedisServer::start_with(&["--maxmemory", "3mb", "--maxmemory-policy", "noeviction"]);
     let (policies, batch) = largest_batch();
     let server = Running::of(&config(&redis, &policies));
-    let known: Vec<String> = (0..20).map(|id| format!("known {id}")).collect();
+    let known: Vec<String> = (0..8).map(|id| format!("known {id}")).collect();
     let mut client = server.client();
     let mut granted = vec![1; known.len()];
     known.iter().for_each(|subject| assert_eq!(take(&mut client, subject), 200));
@@ -166,7 +165,8 @@ fn known_callers_keep_their_limits_on_a_small_redis() {
             });
         }
         let begun = Instant::now();
-        while begun.elapsed() < Duration::from_secs(seconds) {
+        // However slow the machine is, each asks for more than its limit.
+        while begun.elapsed() < Duration::from_secs(seconds) || latencies.len() < 7 * known.len() {
             for (subject, granted) in known.iter().zip(&mut granted) {
                 let asked = Instant::now();
                 let status = take(&mut client, subject);
