@@ -6,10 +6,15 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use bytes::Bytes;
+use prost::Message;
 use serde_json::{Value, json};
 use tollway_testkit::servers::RedisServer;
 
+use crate::call::{SHOULD_RATE_LIMIT, framed};
 use crate::client::Client;
+use crate::messages::{OK, OVER_LIMIT, RateLimitResponse, descriptor, question};
+use crate::redis_client::RedisClient;
 use crate::running::{LONG, Running};
 
 /// How long the flood of a small Redis lasts, in seconds, in place of the short one of a test.
@@ -24,6 +29,14 @@ fn config(redis: &RedisServer, more: &str) -> String {
 
 fn take(client: &mut Client, subject: &str) -> u16 {
     client.take(&format!(r#"{{"policy":"api","subject":"{subject}"}}"#)).status
+}
+
+/// Lowers `maxmemory` to what is used and so many bytes.
+fn leave_room_for(redis: &RedisServer, bytes: u64) {
+    let info = redis.command(&["INFO", "memory"]);
+    let used = info.lines().find_map(|line| line.strip_prefix("used_memory:")).unwrap();
+    let most = used.trim().parse::<u64>().unwrap() + bytes;
+    assert_eq!(redis.command(&["CONFIG", "SET", "maxmemory", &most.to_string()]), "OK");
 }
 
 fn fallbacks(server: &Running) -> u64 {
@@ -130,19 +143,62 @@ fn too_many_charges_in_flight_are_denied() {
     assert!(metrics.contains(&format!("tollway_charges_denied_total {denied}\n")), "{denied}: {metrics}");
 }
 
+/// B10: Envoy may let a request through on an error, so a call beyond the budget is over its limit.
+#[test]
+fn a_call_of_envoy_beyond_the_budget_is_over_its_limit() {
+    let redis = RedisServer::start();
+    let (policies, batch) = largest_batch();
+    let rule = "[[server.descriptors]]\ndomain = \"edge\"\nkeys = [\"k\"]\npolicy = \"api\"\n";
+    let server = Running::of(&config(&redis, &format!("{policies}[server]\nworkers = 1\n{rule}")));
+    let asked = question([descriptor(&["k=v"])]);
+    let mut envoy = server.envoy();
+    assert_eq!(envoy.ask(&asked).overall_code, OK);
+    redis.command(&["CLIENT", "PAUSE", "1000", "ALL"]);
+    let batches = (0..4).map(|_| ("/v1/take", "application/json", Bytes::from(batch.clone())));
+    let call = framed(&asked.encode_to_vec()).into();
+    let replies = envoy.send_all(batches.chain([(SHOULD_RATE_LIMIT, "application/grpc", call)]));
+    let reply = replies.last().unwrap();
+    assert_eq!(reply.status, Some(0), "{reply:?}");
+    let response: RateLimitResponse = reply.read();
+    assert_eq!(response.overall_code, OVER_LIMIT);
+    let retry_after = response.response_headers_to_add.iter().find(|header| header.key == "retry-after");
+    assert_eq!(retry_after.map(|header| header.value.as_str()), Some("1"));
+    assert_eq!(envoy.ask(&asked).overall_code, OK, "a second later");
+}
+
+/// Redis clients are told to wait for a second.
+#[test]
+fn a_redis_client_beyond_the_budget_is_limited() {
+    let redis = RedisServer::start();
+    let server = Running::of(&config(&redis, "[server]\nworkers = 16\nresp = \"127.0.0.1:0\"\n"));
+    let mut client = RedisClient::of(&server);
+    redis.command(&["CLIENT", "PAUSE", "1000", "ALL"]);
+    let commands: String = (0..400).map(|key| format!("CL.THROTTLE k{key} 4 1 60\r\n")).collect();
+    client.write(&commands).unwrap();
+    let replies: Vec<String> = (0..400).map(|_| client.reply()).collect();
+    let limited = "*5\r\n:1\r\n:5\r\n:0\r\n:1\r\n:1\r\n";
+    let denied = replies.iter().filter(|reply| *reply == limited).count();
+    assert!(
+        denied > 0
+            && replies.iter().all(|reply| reply == limited || reply.starts_with("*5\r\n:0\r\n:5\r\n:4")),
+        "{replies:?}"
+    );
+}
+
 /// Items of an attack together, on a Redis with little memory: known callers never get more than their limit, and an honest
 /// connection is answered.
 #[test]
 #[allow(clippy::print_stdout, reason = "the latencies are what a longer run is for")]
 fn known_callers_keep_their_limits_on_a_small_redis() {
     let seconds = std::env::var(SECONDS).ok().map_or(2, |seconds| seconds.parse().unwrap());
-    let redis = RedisServer::start_with(&["--maxmemory", "3mb", "--maxmemory-policy", "noeviction"]);
+    let redis = RedisServer::start();
     let (policies, batch) = largest_batch();
     let server = Running::of(&config(&redis, &policies));
     let known: Vec<String> = (0..8).map(|id| format!("known {id}")).collect();
     let mut client = server.client();
     let mut granted = vec![1; known.len()];
     known.iter().for_each(|subject| assert_eq!(take(&mut client, subject), 200));
+    leave_room_for(&redis, 50_000);
     let (stop, invented) = (AtomicBool::new(false), AtomicU64::new(0));
     let mut latencies = Vec::new();
     thread::scope(|scope| {
@@ -177,6 +233,7 @@ fn known_callers_keep_their_limits_on_a_small_redis() {
         }
         stop.store(true, Ordering::Relaxed);
     });
+    assert_ne!(redis.command(&["KEYS", "tollway:1:{o:*}:api"]), "", "the server was never full");
     assert!(granted.iter().all(|granted| *granted == 5), "{granted:?}");
     assert_eq!(fallbacks(&server), 0);
     latencies.sort_unstable();
