@@ -9,7 +9,7 @@ use tollway_remote::{Call, OPERATIONS_PER_CALL_MAX};
 use crate::error::{answered, not_answered, not_understood};
 use crate::link::error_code;
 use crate::request::{Requests, Sending};
-use crate::room::NewKeys;
+use crate::room::{NewKeys, Room};
 use crate::run::outcomes_of_runs;
 use crate::windows::Times;
 use crate::{script, script_call};
@@ -86,10 +86,10 @@ impl<'t> CallBatch<'t> {
         batches.into_iter().map(|(_, batch)| batch).collect()
     }
 
-    pub(crate) fn command(&self, requests: &Requests, sending: Sending) -> Cmd {
+    pub(crate) fn command(&self, requests: &Requests, sending: Sending, room: &Room) -> Cmd {
         let calls: Vec<&Call> = self.0.iter().map(|sent| &*sent.call).collect();
         let times = self.0.iter().map(|sent| &sent.times).fold(Times::default(), Times::and);
-        let request = requests.of(&calls, &times, sending);
+        let request = requests.of(&calls, &times, sending, room);
         let by_text = self.0.iter().any(|sent| sent.by_text);
         let mut command = script::SCRIPT.call(by_text, matches!(sending.new_keys, NewKeys::Share { .. }));
         command.arg(request.keys.len()).arg(request.keys).arg(request.packed);

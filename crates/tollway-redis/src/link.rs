@@ -83,7 +83,8 @@ impl RedisLink {
         let now = self.test_clock.as_ref().map(|clock| clock.now());
         let batches = CallBatch::all(sent_calls, connection.has_nodes());
         let sending = Sending { new_keys, slots, now };
-        let commands = batches.iter().map(|batch| batch.command(&self.requests, sending)).collect();
+        let commands =
+            batches.iter().map(|batch| batch.command(&self.requests, sending, &self.room)).collect();
         let answers = connection.send(commands).await;
         if answers.iter().any(is_broken) {
             self.connections.give_up(&connection).await;

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! {grace, answer_kept, now?, shared?, full?, policies: [policy], calls: [call]}
-//! call:      {writer, sequence, operations: [operation], shares?, refunds_again?}
+//! call:      {writer, sequence, operations: [operation], shares?, refunds_again?, makes_no_shared?}
 //! policy:    {shadow, forgets, edge, max_wait, may_book, holds_slots, limits: [limit]}
 //! limit:     {kind, identity, amount, capacity, period, refill_time of a bucket, windows of a calendar}
 //!            the amount of an adaptive limit is its first rate, in millionths of a call a second
@@ -24,7 +24,7 @@ use tollway_remote::{ANSWER_KEPT, Call};
 use crate::keys::Keys;
 use crate::operation::pack_run;
 use crate::pack::{Fields, Packer};
-use crate::room::{NewKeys, refunds_again, shares};
+use crate::room::{NewKeys, Room, refunds_again, shares};
 use crate::run::runs;
 use crate::shared_account::{Slots, number};
 use crate::windows::{Calendars, Times};
@@ -58,7 +58,7 @@ pub(crate) struct Sending {
 
 impl Requests {
     /// The request of calls, with the calendar windows of these times.
-    pub(crate) fn of(&self, calls: &[&Call], times: &Times, sending: Sending) -> Request {
+    pub(crate) fn of(&self, calls: &[&Call], times: &Times, sending: Sending, room: &Room) -> Request {
         let tables = RequestTables::of(calls);
         let mut packer = Packer::default();
         packer.map(|fields| {
@@ -79,7 +79,8 @@ impl Requests {
             let mut writer = 0;
             fields.list("calls", calls, |packer, call| {
                 writer += 1;
-                packer.map(|fields| pack_call(fields, call, writer, &tables, sending.new_keys));
+                let may_share = sending.new_keys == NewKeys::Make || room.may_share(call);
+                packer.map(|fields| pack_call(fields, call, writer, &tables, sending, may_share));
             });
         });
         let writers = calls.iter().map(|call| self.keys.writer(call.tag.account()));
@@ -137,7 +138,8 @@ fn pack_call(
     call: &Call,
     writer: u64,
     tables: &RequestTables<'_>,
-    new_keys: NewKeys,
+    Sending { new_keys, .. }: Sending,
+    may_share: bool,
 ) {
     fields.number("writer", writer);
     fields.number("sequence", call.sequence);
@@ -146,6 +148,9 @@ fn pack_call(
     }
     if matches!(new_keys, NewKeys::Share { .. }) && refunds_again(call) {
         fields.boolean("refunds_again", true);
+    }
+    if new_keys != NewKeys::Make && !may_share {
+        fields.boolean("makes_no_shared", true);
     }
     let runs: Vec<&[Operation]> = runs(&call.operations).collect();
     fields.list("operations", &runs, |packer, run| {

@@ -1,18 +1,24 @@
 //! Whether the server has room for new keys. Its answers say so: a process that is told remembers it for a second.
 
+use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::Notify;
 use tokio::time::Instant;
 use tollway_core::bounds::MEMORY_ALARM;
-use tollway_core::{Action, NewAccounts, Operation, Span, StoreFigures};
+use tollway_core::{Action, Name, NewAccounts, Operation, Span, StoreFigures};
 use tollway_remote::{Call, RETRY_FOR};
 
 use crate::shared_account::lifetime;
 
 /// How long a full server counts as full. Then a call finds out: if the server has no room, it costs one more round trip.
 const FULL_FOR: Duration = Duration::from_secs(1);
+
+/// How many policies may make shared accounts: callers can name limits of their own, and each would make more of them in a
+/// full server. As in memory.
+const SHARING_POLICIES_MAX: usize = 256;
 
 /// Up to how much of its `maxmemory`, in millionths, a full server still gets the short-lived keys of known consumers: what
 /// is above it must fit into memory that the machine has anyway.
@@ -44,6 +50,8 @@ pub(crate) struct Room {
     full_logged: AtomicBool,
     /// Whether the server was a little above its `maxmemory` when it was last asked, and not more.
     has_some_room: AtomicBool,
+    /// The policies whose subjects may share accounts.
+    sharing: Mutex<HashSet<Name>>,
     /// Operations that were decided while the server was full.
     while_full: AtomicU64,
     /// How much of its `maxmemory` the server used when it was last asked, in millionths; 0 if it has none or does not say.
@@ -63,6 +71,7 @@ impl Room {
             is_old: AtomicBool::new(false),
             full_logged: AtomicBool::new(false),
             has_some_room: AtomicBool::new(false),
+            sharing: Mutex::default(),
             while_full: AtomicU64::new(0),
             memory_used: AtomicU64::new(0),
             found_full: Notify::new(),
@@ -90,6 +99,19 @@ impl Room {
         }
         let may_be_shared = wants_shared || now < self.shared_until.load(Ordering::Relaxed);
         if may_be_shared { NewKeys::MakeOrShare } else { NewKeys::Make }
+    }
+
+    /// Whether the call may make shared accounts: its policies are among the first so many that asked.
+    pub(crate) fn may_share(&self, call: &Call) -> bool {
+        let mut sharing = self.sharing.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut names = call
+            .operations
+            .iter()
+            .flat_map(|operation| &operation.charges)
+            .map(|charge| charge.policy.name());
+        names.all(|name| {
+            sharing.contains(name) || sharing.len() < SHARING_POLICIES_MAX && sharing.insert(name.clone())
+        })
     }
 
     /// The server had no room. False if nothing else can be sent to it.

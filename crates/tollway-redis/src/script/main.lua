@@ -26,6 +26,9 @@ local function share_accounts(call)
     for _, charge in ipairs(operation.parties) do
       local at = charge.line
       if not values[at] and (is_full or call.shares or values[at + shared]) then
+        if call.makes_no_shared and not values[at + shared] then
+          return redis.error_reply("OOM no room for an account that subjects of one more policy would share")
+        end
         charge.line = at + shared
         local key = KEYS[charge.line]
         if seen[key] then return redis.error_reply("SHARED two subjects of this take share an account") end

@@ -13,7 +13,7 @@ use crate::call_batch::{CallBatch, SentCall};
 use crate::keys::Keys;
 use crate::pack::Packer;
 use crate::request::{GRACE, Requests, Sending};
-use crate::room::NewKeys;
+use crate::room::{NewKeys, Room};
 use crate::shared_account::Slots;
 use crate::windows::{Calendars, Times};
 
@@ -94,7 +94,7 @@ fn send(
     let tag = Tag::of(&operations[0]).unwrap();
     let call = Arc::new(Call { tag, sequence: 1, again: false, operations: operations.into() });
     let sending = Sending { new_keys: NewKeys::Make, slots: Slots::One, now: Some(NOW) };
-    let request = requests.of(&[&call], &Times::of(&call.operations, NOW), sending);
+    let request = requests.of(&[&call], &Times::of(&call.operations, NOW), sending, &Room::new());
     let mut packed = request.packed;
     let mut field = Packer::default();
     field.text("kind");

@@ -174,6 +174,27 @@ fn decide_as(store: &dyn Store, policy: &Policy, subjects: &[&str], new_accounts
     }
 }
 
+/// Callers can name limits of their own: the accounts that their subjects share are bounded, too.
+#[test]
+fn shared_accounts_of_many_policies_are_bounded() {
+    let server = RedisServer::start();
+    let store = store(&server, "lines");
+    let of_policy = |number: usize| Policy::new(&format!("chosen-{number}"), ["5 / hour"]).unwrap();
+    of(&store, &of_policy(299), "known").take();
+    fill(&server);
+    let before = keys(&server);
+    for number in 0..299 {
+        let policy = of_policy(number);
+        let taken = of(&store, &policy, "new").apply(Action::Take(Terms::now(PermitId(1))));
+        assert_eq!(
+            taken.map_or_else(|error| Some(error.fault), |_| None),
+            (number >= 256).then_some(Fault::Full)
+        );
+    }
+    assert_eq!(keys(&server) - before, 256);
+    of(&store, &of_policy(299), "known").take();
+}
+
 /// The answer says how many accounts were made, and a take that may make none shares one.
 #[test]
 fn answers_say_how_many_accounts_were_made() {
