@@ -84,3 +84,6 @@ pub const SETTINGS_MAX: usize = 1_024;
 
 /// The most accounts that a command lists.
 pub const ACCOUNTS_LISTED_MAX: usize = 10_000;
+
+/// From how much of its memory on a store raises an alarm, in millionths: time is left to raise the bound.
+pub const MEMORY_ALARM: u64 = 800_000;

@@ -22,6 +22,9 @@ pub struct Decision {
     pub over: bool,
     /// The shadow policies that would have denied, by the index of their charge, as bits.
     pub would_deny: u16,
+    /// How many accounts were made, if the take asks for it and the store heeds that.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub accounts_made: u16,
     /// Granted or denied.
     pub outcome: TakeOutcome,
     /// The readings of every limit, one entry per charge; empty unless the take asked for readings.
@@ -65,7 +68,17 @@ impl Decision {
     /// A decision with this outcome and every flag unset.
     pub fn new(now: Timestamp, outcome: TakeOutcome) -> Self {
         let charges = SmallVec::new();
-        Self { now, repeated: false, degraded: false, over: false, would_deny: 0, outcome, charges }
+        let (would_deny, accounts_made) = (0, 0);
+        Self {
+            now,
+            repeated: false,
+            degraded: false,
+            over: false,
+            would_deny,
+            accounts_made,
+            outcome,
+            charges,
+        }
     }
 
     /// A grant for now without an end.
@@ -112,6 +125,11 @@ impl Decision {
     pub fn would_deny_of(&self, charge: usize) -> bool {
         self.would_deny & shadow_bit(charge) != 0
     }
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(number: &u16) -> bool {
+    *number == 0
 }
 
 /// The bit of a charge in [`Decision::would_deny`].

@@ -90,6 +90,8 @@ pub struct StoreFigures {
     pub latencies: Vec<(&'static str, Latencies)>,
     /// Counts per call.
     pub tallies: Vec<(&'static str, Tallies)>,
+    /// How much of the memory that it may use it uses, in millionths, if it has such a bound and says so.
+    pub memory_used: Option<u64>,
 }
 
 #[cfg(test)]

@@ -86,7 +86,7 @@ pub use limit::{
 pub use meters::Meters;
 pub use name::{CallId, Name, NameError, PermitId, Subject};
 pub use nearest::nearest;
-pub use operation::{Action, Booking, Charge, Charges, Operation, Terms};
+pub use operation::{Action, Booking, Charge, Charges, NewAccounts, Operation, Terms};
 pub use packed::{Packed, PackedMany};
 pub use period::Period;
 pub use policy::{Lease, Policy, PolicyError, PolicyKey, WhenStoreFails};

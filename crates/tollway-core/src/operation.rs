@@ -84,6 +84,28 @@ pub struct Terms {
     pub call: Option<CallId>,
     /// Whether the decision carries a reading of every limit.
     pub readings: bool,
+    /// Whether a subject without an account gets one.
+    #[serde(default, skip_serializing_if = "NewAccounts::is_default")]
+    pub new_accounts: NewAccounts,
+}
+
+/// Whether a take makes an account for a subject that has none. Only a store that can run out of room, and has no bound of
+/// its own, heeds it; see `tollway-redis`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum NewAccounts {
+    /// It makes one.
+    #[default]
+    Make,
+    /// It makes one, and the decision says how many were made.
+    MakeAndCount,
+    /// It makes none: the subject shares an account with others.
+    Share,
+}
+
+impl NewAccounts {
+    fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 /// The grant of a permit, in the store's time.
@@ -132,7 +154,8 @@ impl Charge {
 impl Terms {
     /// A take that is decided now, without a caller's id and without readings.
     pub fn now(permit: PermitId) -> Self {
-        Self { permit, max_wait: Span::ZERO, call: None, readings: false }
+        let new_accounts = NewAccounts::default();
+        Self { permit, max_wait: Span::ZERO, call: None, readings: false, new_accounts }
     }
 }
 

@@ -82,6 +82,8 @@ pub enum Fault {
     /// The store works, but one of these accounts cannot be used: its stored bytes are unreadable or too large, or other
     /// clients keep it busy, and then a retry is safe.
     Account,
+    /// The store works and reads, but cannot write now: it has no room, or cannot save.
+    Full,
     /// The store rejects the operations because it is overloaded.
     Throttled,
     /// The store could not be reached, or did not answer in time.
@@ -94,6 +96,7 @@ impl std::fmt::Display for Fault {
             Self::Caller => "wrong operation",
             Self::Store => "store failed",
             Self::Account => "account unusable",
+            Self::Full => "store full",
             Self::Throttled => "store throttled",
             Self::Network => "store unreachable",
         })
@@ -201,6 +204,11 @@ pub trait Store: Send + Sync + 'static {
     /// date. Callers go by it, so that what they say and wait for agrees with what the store answers.
     fn clock(&self) -> Option<Arc<dyn Clock>> {
         None
+    }
+
+    /// Whether takes may choose what happens to subjects without an account ([`NewAccounts`](crate::NewAccounts)).
+    fn heeds_new_accounts(&self) -> bool {
+        false
     }
 
     /// The store's own metrics.

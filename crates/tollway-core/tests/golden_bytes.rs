@@ -87,7 +87,13 @@ impl History {
 }
 
 fn terms(permit: u128, max_wait: Span, call: Option<CallId>) -> Terms {
-    Terms { permit: PermitId(permit), max_wait, call, readings: false }
+    Terms {
+        permit: PermitId(permit),
+        max_wait,
+        call,
+        readings: false,
+        new_accounts: tollway_core::NewAccounts::Make,
+    }
 }
 
 /// A permit that was granted at the start and is good for its minute.

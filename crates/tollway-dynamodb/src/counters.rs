@@ -47,6 +47,7 @@ impl Counters {
                 ("conditional_failures", self.conditional_failures_per_call.read()),
                 ("retries", self.retries_per_call.read()),
             ],
+            ..StoreFigures::default()
         }
     }
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use smallvec::SmallVec;
 use tollway::{Denied, Permit, PolicyHandle, Take, TakeError, Taken};
-use tollway_core::{Decision, Limit, Policy, Refusal};
+use tollway_core::{Decision, Limit, NewAccounts, Policy, Refusal};
 
 use crate::headers::{HeaderChoice, LimitStatus, PolicyView};
 
@@ -30,6 +30,8 @@ pub struct InboundTake<'a> {
     pub wait: Option<Duration>,
     /// The caller's id; a take repeated with it counts once.
     pub id: Option<&'a str>,
+    /// What happens to subjects without an account.
+    pub new_accounts: NewAccounts,
 }
 
 /// How a take ends: with a permit or a denial. Both carry the [`Decision`].
@@ -46,7 +48,8 @@ pub fn decision_of(taken: &PermitOrDenied) -> &Decision {
 impl<'a> InboundTake<'a> {
     /// A take of these charges, now or not at all.
     pub fn now(charges: impl IntoIterator<Item = CountedCharge<'a>>) -> Self {
-        Self { charges: charges.into_iter().collect(), wait: None, id: None }
+        let new_accounts = NewAccounts::default();
+        Self { charges: charges.into_iter().collect(), wait: None, id: None, new_accounts }
     }
 
     /// Runs the take on the limiter.
@@ -74,6 +77,7 @@ impl<'a> InboundTake<'a> {
         if let Some(id) = self.id {
             take = take.id(id);
         }
+        take = take.new_accounts(self.new_accounts);
         // A lease spends units without the store, so the remaining quota is unknown.
         let leased = self.charges.iter().any(|charge| charge.policy.leases());
         if leased { take } else { take.with_readings() }

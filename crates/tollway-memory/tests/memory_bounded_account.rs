@@ -21,7 +21,13 @@ fn account_full_of_ids_or_slots_stays_within_its_bound() {
     let take_with = |policy: &Policy, number: usize, call: Option<CallId>| {
         let subject = subject(&format!("subject-{}", number % ACCOUNTS));
         let permit = PermitId(number as u128);
-        let terms = Terms { permit, max_wait: Span::ZERO, call, readings: false };
+        let terms = Terms {
+            permit,
+            max_wait: Span::ZERO,
+            call,
+            readings: false,
+            new_accounts: tollway_core::NewAccounts::Make,
+        };
         let action = Action::Take(terms);
         let outcome = apply(&store, &[charge(policy, &subject)], action);
         assert!(matches!(&outcome, Outcome::Decided(decision) if decision.is_granted()), "{outcome:?}");

@@ -8,10 +8,11 @@ use tollway_remote::{Call, OPERATIONS_PER_CALL_MAX};
 
 use crate::error::{answered, not_answered, not_understood};
 use crate::link::error_code;
-use crate::request::Requests;
+use crate::request::{Requests, Sending};
+use crate::room::{NewKeys, Room};
 use crate::run::outcomes_of_runs;
-use crate::script;
 use crate::windows::Times;
+use crate::{script, script_call};
 
 /// A call on its way.
 pub(crate) struct SentCall {
@@ -20,20 +21,35 @@ pub(crate) struct SentCall {
     times: Times,
     /// Whether the script itself is sent, for a server that has not seen it.
     by_text: bool,
+    /// Whether the server had no room for what it would leave.
+    pub(crate) found_full: bool,
+    /// Whether the server could not read the script for a full one.
+    pub(crate) script_is_unknown: bool,
     pub(crate) result: Option<Result<Outcomes, StoreError>>,
 }
 
 impl SentCall {
     pub(crate) fn new(call: Arc<Call>, now: Timestamp) -> Self {
         let times = Times::of(&call.operations, now);
-        Self { call, times, by_text: false, result: None }
+        Self { call, times, by_text: false, found_full: false, script_is_unknown: false, result: None }
     }
 
     /// Takes in what came back: a result, or what to send with it the next time.
     fn read_answer(&mut self, answer: RedisResult<Value>) {
-        if error_code(&answer) == Some("NOSCRIPT") {
-            self.by_text = true;
-            return;
+        match error_code(&answer) {
+            Some("NOSCRIPT") => {
+                self.by_text = true;
+                return;
+            }
+            Some("OOM") => {
+                self.found_full = true;
+                return;
+            }
+            Some("ERR") if script_call::is_unreadable(&answer) => {
+                (self.found_full, self.script_is_unknown) = (true, true);
+                return;
+            }
+            _ => {}
         }
         let result = match answer {
             Ok(Value::BulkString(bytes)) => outcomes_of_runs(&bytes, &self.call.operations)
@@ -70,13 +86,12 @@ impl<'t> CallBatch<'t> {
         batches.into_iter().map(|(_, batch)| batch).collect()
     }
 
-    pub(crate) fn command(&self, requests: &Requests, now: Option<Timestamp>) -> Cmd {
+    pub(crate) fn command(&self, requests: &Requests, sending: Sending, room: &Room) -> Cmd {
         let calls: Vec<&Call> = self.0.iter().map(|sent| &*sent.call).collect();
         let times = self.0.iter().map(|sent| &sent.times).fold(Times::default(), Times::and);
-        let request = requests.of(&calls, &times, now);
+        let request = requests.of(&calls, &times, sending, room);
         let by_text = self.0.iter().any(|sent| sent.by_text);
-        let mut command = redis::cmd(if by_text { "EVAL" } else { "EVALSHA" });
-        command.arg(if by_text { script::TEXT } else { &**script::HASH });
+        let mut command = script::SCRIPT.call(by_text, matches!(sending.new_keys, NewKeys::Share { .. }));
         command.arg(request.keys.len()).arg(request.keys).arg(request.packed);
         command
     }

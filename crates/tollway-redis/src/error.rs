@@ -31,8 +31,14 @@ pub(crate) fn answered(code: &str, detail: &str) -> StoreError {
             said(Fault::Store, Retry::Safe, advice)
         }
         // None of them has run the script's writes: a write that is not allowed stops it at its first.
-        "LOADING" | "BUSY" | "READONLY" | "TRYAGAIN" | "CLUSTERDOWN" | "MASTERDOWN" | "OOM" | "MISCONF"
-        | "NOREPLICAS" | "NOSCRIPT" => said(Fault::Store, Retry::Safe, ""),
+        "LOADING" | "BUSY" | "READONLY" | "TRYAGAIN" | "CLUSTERDOWN" | "MASTERDOWN" | "NOREPLICAS"
+        | "NOSCRIPT" => said(Fault::Store, Retry::Safe, ""),
+        // It answers, reads, and decides on what it need not write. Asked again at once, it would say the same.
+        "OOM" => said(Fault::Full, Retry::Useless, "; raise maxmemory"),
+        "MISCONF" => said(Fault::Full, Retry::Useless, "; make room on its disk"),
+        // The script's codes for what only a full server makes it refuse.
+        "SHARED" => said(Fault::Caller, Retry::Useless, "; take for each of them separately"),
+        "LOST" => said(Fault::Account, Retry::Useless, ""),
         "NOAUTH" | "WRONGPASS" => {
             let advice = "; give the user and password of the server in the store's URL, as in redis://USER:PASSWORD@HOST";
             said(Fault::Store, Retry::Useless, advice)
@@ -61,6 +67,11 @@ pub(crate) fn answered(code: &str, detail: &str) -> StoreError {
     }
 }
 
+/// A server without room refused a call that needs some.
+pub(crate) fn full() -> StoreError {
+    answered("OOM", "it has no room for this call")
+}
+
 /// The answer is none that the script gives.
 pub(crate) fn not_understood(what: &str) -> StoreError {
     failed(Fault::Store, Retry::Useless, format!("Redis gave an unexpected answer: {what}"))
@@ -84,7 +95,8 @@ mod tests {
         for (code, retry) in [
             ("LOADING", Retry::Safe),
             ("READONLY", Retry::Safe),
-            ("OOM", Retry::Safe),
+            ("OOM", Retry::Useless),
+            ("MISCONF", Retry::Useless),
             ("NOAUTH", Retry::Useless),
             ("NOPERM", Retry::Useless),
             ("CROSSSLOT", Retry::Useless),
@@ -105,6 +117,8 @@ mod tests {
             ("WRONGPASS", Fault::Store),
             ("NOPERM", Fault::Store),
             ("ERR", Fault::Store),
+            ("OOM", Fault::Full),
+            ("MISCONF", Fault::Full),
             ("LINE", Fault::Account),
             ("WRONGTYPE", Fault::Account),
         ] {

@@ -39,6 +39,29 @@ impl Keys {
         format!("{}:{:032x}", self.account(account), self.writer)
     }
 
+    /// The key of a shared account of a policy: `tollway:1:{o:NUMBER}:POLICY`.
+    pub(crate) fn shared_account(&self, number: u32, policy: &Name) -> String {
+        format!("{}:{policy}", self.shared_subject(number))
+    }
+
+    /// What the subjects that share an account are called together, in the layout `consumers`.
+    pub(crate) fn shared_subject(&self, number: u32) -> String {
+        format!("{}{KEY_VERSION}:{{o:{number}}}", self.prefix)
+    }
+
+    /// Whether all keys lie in one slot of a Cluster, because the prefix has a hash tag of its own.
+    pub(crate) fn in_one_slot(&self) -> bool {
+        let tag = self.prefix.split_once('{').and_then(|(_, rest)| rest.split_once('}'));
+        tag.is_some_and(|(tag, _)| !tag.is_empty())
+    }
+
+    /// The hash tag of a subject.
+    pub(crate) fn tag(subject: &Subject) -> String {
+        let mut tag = String::from("s:");
+        tag.extend(utf8_percent_encode(subject.as_str(), IN_TAGS));
+        tag
+    }
+
     /// A pattern of `SCAN` for the accounts of one policy or of all. It also finds the keys of writers.
     pub(crate) fn pattern(&self, policy: Option<&Name>) -> String {
         let mut pattern = String::new();

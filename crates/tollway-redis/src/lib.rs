@@ -16,6 +16,7 @@
 //! |---|---|---|
 //! | `tollway:1:{s:SUBJECT}:POLICY` | an account, packed | when it no longer counts |
 //! | `tollway:1:{s:SUBJECT}:POLICY:WRITER` | the last call of one process on that account, and its answer | 60 s |
+//! | `tollway:1:{o:NUMBER}:POLICY` | an account that subjects share which were new when the server was full | like another one |
 //! | `tollway:1:settings` | limits set at run time, a hash | when they are cleared; the only key without expiry |
 //!
 //! With `?layout=consumers`, counts lie in keys that a system already running counts in, too: see `consumers/mod.rs`.
@@ -29,13 +30,17 @@ mod consumers;
 mod error;
 mod keys;
 mod link;
+mod memory_watch;
 mod operation;
 mod pack;
 mod reply;
 mod request;
+mod room;
 mod run;
 mod script;
+mod script_call;
 mod settings;
+mod shared_account;
 mod store;
 mod tls;
 mod version;

@@ -13,9 +13,12 @@ use crate::address::Address;
 use crate::call_batch::{CallBatch, SentCall};
 use crate::clock::WallClock;
 use crate::connection::Connections;
-use crate::error::not_understood;
+use crate::error::{full, not_understood};
 use crate::keys::Keys;
-use crate::request::{GRACE, Requests};
+use crate::memory_watch;
+use crate::request::{GRACE, Requests, Sending};
+use crate::room::{NewKeys, Room};
+use crate::shared_account::Slots;
 use crate::windows::Calendars;
 
 /// How often a call is sent until the script has all it needs: its own text, and the calendar windows it requests.
@@ -26,8 +29,9 @@ const TEST_GRACE: Duration = Duration::from_secs(600);
 
 /// Sends calls to a script in Redis. One process has one; its name as a writer is drawn at random.
 pub struct RedisLink {
-    connections: Connections,
+    connections: Arc<Connections>,
     requests: Requests,
+    room: Arc<Room>,
     /// A clock in a test's hand, in place of the server's.
     test_clock: Option<Arc<dyn Clock>>,
 }
@@ -47,14 +51,20 @@ impl RedisLink {
         let grace = if test_clock.is_some() { TEST_GRACE } else { GRACE };
         Ok(Self {
             // A server that does not answer is noticed while there is time to ask once more.
-            connections: Connections::new(address, address.deadline / 2)?,
+            connections: Arc::new(Connections::new(address, address.deadline / 2)?),
             requests: Requests {
                 keys: Keys::new(&address.prefix, draw_writer()),
                 grace,
                 calendars: Calendars::default(),
             },
+            room: Arc::new(Room::new()),
             test_clock,
         })
+    }
+
+    /// What it knows about the room of its server.
+    pub(crate) fn room(&self) -> &Arc<Room> {
+        &self.room
     }
 
     /// Sends what has no result yet, once.
@@ -66,14 +76,39 @@ impl RedisLink {
                 return open.for_each(|sent| sent.result = Some(Err(error.clone())));
             }
         };
+        let open = sent_calls.iter().filter(|sent| sent.result.is_none());
+        let new_keys = self.room.new_keys(open.map(|sent| &*sent.call));
+        let apart = connection.has_nodes() && !self.requests.keys.in_one_slot();
+        let slots = if apart { Slots::OfSubject } else { Slots::One };
         let now = self.test_clock.as_ref().map(|clock| clock.now());
         let batches = CallBatch::all(sent_calls, connection.has_nodes());
-        let commands = batches.iter().map(|batch| batch.command(&self.requests, now)).collect();
+        let sending = Sending { new_keys, slots, now };
+        let commands =
+            batches.iter().map(|batch| batch.command(&self.requests, sending, &self.room)).collect();
         let answers = connection.send(commands).await;
         if answers.iter().any(is_broken) {
             self.connections.give_up(&connection).await;
         }
         batches.into_iter().zip(answers).for_each(|(batch, answer)| batch.read_answer(answer));
+        self.note_full(sent_calls, new_keys);
+    }
+
+    /// What a full server did not write is sent as to a full server, or fails if that is how it was sent.
+    fn note_full(&self, sent_calls: &mut [SentCall], sent_as: NewKeys) {
+        let was_full = matches!(sent_as, NewKeys::Share { .. });
+        if was_full {
+            let decided = sent_calls.iter().filter(|sent| matches!(sent.result, Some(Ok(_))));
+            self.room.count_while_full(decided.map(|sent| sent.call.operations.len()).sum());
+        }
+        if was_full && sent_calls.iter().any(|sent| sent.script_is_unknown) {
+            self.room.note_old();
+        }
+        let is_full = sent_calls.iter().any(|sent| sent.found_full);
+        let gives_up = is_full && (was_full || !self.room.note_full());
+        for sent in sent_calls.iter_mut().filter(|sent| sent.found_full) {
+            sent.found_full = false;
+            sent.result = gives_up.then(|| Err(full()));
+        }
     }
 
     fn now(&self) -> Timestamp {
@@ -83,6 +118,7 @@ impl RedisLink {
 
 impl Link for RedisLink {
     async fn send(self: Arc<Self>, calls: Vec<Arc<Call>>) -> Vec<Result<Outcomes, StoreError>> {
+        memory_watch::start(&self.room, &self.connections);
         let now = self.now();
         let mut sent_calls: Vec<SentCall> = calls.into_iter().map(|call| SentCall::new(call, now)).collect();
         for _ in 0..ROUNDS_MAX {

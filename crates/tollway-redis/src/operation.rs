@@ -4,7 +4,7 @@
 //! ```text
 //! {verb, parties: [party], and what the verb needs}
 //! party:             {line, policy, charges: [number], actual: [number] of a settle}
-//! take, preview:     {permit, max_wait, readings, keeper; call and asked, if it has an id}
+//! take, preview:     {permit, max_wait, readings, keeper; counts_made; call and asked, if it has an id}
 //! takes that are equal: the same, and {permits: [permit]}
 //! begin:             the same, and {booking}
 //! settle, give_back: {booking, keeper, remember}
@@ -19,7 +19,8 @@
 use tollway_core::bounds::COUNT_MAX;
 use tollway_core::controller::HOLD_DAILY_MAX;
 use tollway_core::{
-    Action, Booking, CallId, Charge, Cost, Feedback, Fingerprint, Operation, PermitId, Policy, Terms,
+    Action, Booking, CallId, Charge, Cost, Feedback, Fingerprint, NewAccounts, Operation, PermitId, Policy,
+    Terms,
 };
 
 use crate::pack::Fields;
@@ -103,6 +104,9 @@ fn pack_terms(fields: &mut Fields<'_>, charges: &[Charge], terms: &Terms, call: 
     pack_permit(fields, terms.permit);
     fields.number("max_wait", terms.max_wait.as_micros());
     fields.boolean("readings", terms.readings);
+    if terms.new_accounts == NewAccounts::MakeAndCount {
+        fields.boolean("counts_made", true);
+    }
     if let Some(call) = call {
         fields.number("keeper", from_one(keeper(charges)));
         fields.text("call", call.as_str());

@@ -46,7 +46,7 @@ pub(crate) fn outcome(packed: &[Packed], operation: &Operation) -> Option<Outcom
 
 fn decision(packed: &[Packed], charges: &[Charge]) -> Option<Decision> {
     match packed {
-        [kind, permit, granted_at, now, at, good_until, repeated, over, would_deny, shown]
+        [kind, permit, granted_at, now, at, good_until, repeated, over, would_deny, shown, made @ ..]
             if kind.text()? == b"granted" =>
         {
             let booking = Booking {
@@ -60,6 +60,7 @@ fn decision(packed: &[Packed], charges: &[Charge]) -> Option<Decision> {
                 over: over.boolean()?,
                 would_deny: would_deny.number()?.try_into().ok()?,
                 charges: statuses(shown, charges)?,
+                accounts_made: made.first().map_or(Some(0), Packed::number)?.try_into().ok()?,
                 ..Decision::new(time(now)?, TakeOutcome::Granted(booking))
             })
         }

@@ -2,13 +2,14 @@
 //! units or zones.
 //!
 //! ```text
-//! {grace, answer_kept, now?, policies: [policy], calls: [call]}
-//! call:      {writer, sequence, operations: [operation]}
+//! {grace, answer_kept, now?, shared?, full?, policies: [policy], calls: [call]}
+//! call:      {writer, sequence, operations: [operation], shares?, refunds_again?, makes_no_shared?}
 //! policy:    {shadow, forgets, edge, max_wait, may_book, holds_slots, limits: [limit]}
 //! limit:     {kind, identity, amount, capacity, period, refill_time of a bucket, windows of a calendar}
 //!            the amount of an adaptive limit is its first rate, in millionths of a call a second
 //! operation: see operation.rs
 //! ```
+//! `shared` is how many places behind the key of an account that of the shared one is; `full` that the server has no room.
 //! `writer` is the index, from 1, of the key that keeps the call's answer. Numbers are microseconds and units below 2^53, but for `grace` and `answer_kept`, which are milliseconds.
 
 use std::collections::HashMap;
@@ -23,7 +24,9 @@ use tollway_remote::{ANSWER_KEPT, Call};
 use crate::keys::Keys;
 use crate::operation::pack_run;
 use crate::pack::{Fields, Packer};
+use crate::room::{NewKeys, Room, refunds_again, shares};
 use crate::run::runs;
+use crate::shared_account::{Slots, number};
 use crate::windows::{Calendars, Times};
 
 /// How long accounts are kept beyond their expiry, in case the server's clock is set back.
@@ -44,16 +47,31 @@ pub(crate) struct Requests {
     pub(crate) calendars: Calendars,
 }
 
+/// How calls are sent to a server.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sending {
+    pub(crate) new_keys: NewKeys,
+    pub(crate) slots: Slots,
+    /// A time of its own, in tests only.
+    pub(crate) now: Option<Timestamp>,
+}
+
 impl Requests {
-    /// The request of calls, with the calendar windows of these times. A time of its own is sent in tests only.
-    pub(crate) fn of(&self, calls: &[&Call], times: &Times, now: Option<Timestamp>) -> Request {
+    /// The request of calls, with the calendar windows of these times.
+    pub(crate) fn of(&self, calls: &[&Call], times: &Times, sending: Sending, room: &Room) -> Request {
         let tables = RequestTables::of(calls);
         let mut packer = Packer::default();
         packer.map(|fields| {
             fields.number("grace", millis(self.grace));
             fields.number("answer_kept", millis(ANSWER_KEPT));
-            if let Some(now) = now {
+            if let Some(now) = sending.now {
                 fields.number("now", now.as_micros());
+            }
+            if sending.new_keys != NewKeys::Make {
+                fields.number("shared", u64::try_from(tables.accounts.len()).unwrap_or(u64::MAX));
+            }
+            if matches!(sending.new_keys, NewKeys::Share { .. }) {
+                fields.boolean("full", true);
             }
             fields.list("policies", &tables.policies, |packer, policy| {
                 packer.map(|fields| self.pack_policy(fields, policy, times));
@@ -61,12 +79,19 @@ impl Requests {
             let mut writer = 0;
             fields.list("calls", calls, |packer, call| {
                 writer += 1;
-                packer.map(|fields| pack_call(fields, call, writer, &tables));
+                let may_share = sending.new_keys == NewKeys::Make || room.may_share(call);
+                packer.map(|fields| pack_call(fields, call, writer, &tables, sending, may_share));
             });
         });
         let writers = calls.iter().map(|call| self.keys.writer(call.tag.account()));
         let accounts = tables.accounts.iter().map(|account| self.keys.account(account));
-        Request { keys: writers.chain(accounts).collect(), packed: packer.finish() }
+        let mut keys: Vec<String> = writers.chain(accounts).collect();
+        if sending.new_keys != NewKeys::Make {
+            keys.extend(tables.accounts.iter().map(|account| {
+                self.keys.shared_account(number(&account.subject, sending.slots), &account.policy)
+            }));
+        }
+        Request { keys, packed: packer.finish() }
     }
 
     fn pack_policy(&self, fields: &mut Fields<'_>, policy: &Policy, times: &Times) {
@@ -108,9 +133,25 @@ impl Requests {
     }
 }
 
-fn pack_call(fields: &mut Fields<'_>, call: &Call, writer: u64, tables: &RequestTables<'_>) {
+fn pack_call(
+    fields: &mut Fields<'_>,
+    call: &Call,
+    writer: u64,
+    tables: &RequestTables<'_>,
+    Sending { new_keys, .. }: Sending,
+    may_share: bool,
+) {
     fields.number("writer", writer);
     fields.number("sequence", call.sequence);
+    if new_keys != NewKeys::Make && shares(call) {
+        fields.boolean("shares", true);
+    }
+    if matches!(new_keys, NewKeys::Share { .. }) && refunds_again(call) {
+        fields.boolean("refunds_again", true);
+    }
+    if new_keys != NewKeys::Make && !may_share {
+        fields.boolean("makes_no_shared", true);
+    }
     let runs: Vec<&[Operation]> = runs(&call.operations).collect();
     fields.list("operations", &runs, |packer, run| {
         packer.map(|fields| pack_run(fields, run, tables));

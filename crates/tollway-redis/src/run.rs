@@ -27,7 +27,8 @@ pub(crate) fn permits(run: &[Operation]) -> Option<Vec<PermitId>> {
 fn is_equal_take(one: &Operation, other: &Operation) -> bool {
     let (Some(terms), Some(others)) = (plain_terms(one), plain_terms(other)) else { return false };
     let ([charge], [others_charge]) = (&*one.charges, &*other.charges) else { return false };
-    (terms.max_wait, terms.readings) == (others.max_wait, others.readings)
+    (terms.max_wait, terms.readings, terms.new_accounts)
+        == (others.max_wait, others.readings, others.new_accounts)
         && charge.subject == others_charge.subject
         && charge.cost() == others_charge.cost()
         && (Arc::ptr_eq(&charge.policy, &others_charge.policy) || charge.policy == others_charge.policy)
@@ -92,9 +93,10 @@ fn add_outcomes_of(run: &[Operation], packed: &[Packed], outcomes: &mut Outcomes
             let (now, over) = (time(now)?, over.boolean()?);
             let (granted_at, at, good_until) = (time(granted_at)?, time(at)?, time(good_until)?);
             let charges = &*run.first()?.charges;
-            let last = match shown {
-                [] => SmallVec::new(),
-                [shown] => statuses(shown, charges)?,
+            let (last, mut made) = match shown {
+                [] => (SmallVec::new(), 0),
+                [shown] => (statuses(shown, charges)?, 0),
+                [shown, made] => (statuses(shown, charges)?, u16::try_from(made.number()?).ok()?),
                 _ => return None,
             };
             let mut followed_by = u64::try_from(run.len()).ok()?;
@@ -105,7 +107,8 @@ fn add_outcomes_of(run: &[Operation], packed: &[Packed], outcomes: &mut Outcomes
                 let charges =
                     statuses.map(|(charge, last)| readings_before(charge, last, followed_by)).collect();
                 let outcome = TakeOutcome::Granted(booking);
-                Outcome::Decided(Decision { over, charges, ..Decision::new(now, outcome) })
+                let accounts_made = std::mem::take(&mut made);
+                Outcome::Decided(Decision { over, charges, accounts_made, ..Decision::new(now, outcome) })
             };
             outcomes.extend(permits(run)?.into_iter().map(granted));
         }

@@ -3,7 +3,7 @@
 //! Its files are concatenated in this order. Every call creates the functions again, so rarely used ones are created on
 //! demand: see `parts.lua`.
 
-use std::sync::LazyLock;
+use crate::script_call::Script;
 
 /// The whole script.
 pub(crate) const TEXT: &str = concat!(
@@ -36,8 +36,8 @@ pub(crate) const TEXT: &str = concat!(
     include_str!("script/main.lua"),
 );
 
-/// The hash that servers know it by once they have seen it.
-pub(crate) static HASH: LazyLock<String> = LazyLock::new(|| redis::Script::new(TEXT).get_hash().to_owned());
+/// The script, as servers know it.
+pub(crate) static SCRIPT: Script = Script::new(TEXT);
 
 #[cfg(test)]
 mod tests;

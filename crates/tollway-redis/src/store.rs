@@ -6,6 +6,7 @@ use std::thread;
 use tokio::time::timeout;
 use tollway_core::{
     AccountListAnswer, Answer, Clock, Fault, Name, Operation, Retry, Settings, Store, StoreError,
+    StoreFigures,
 };
 use tollway_remote::{Link, Options, Remote};
 
@@ -16,6 +17,7 @@ use crate::consumers::{self, ConsumersLink};
 use crate::error::wrong;
 use crate::keys::Keys;
 use crate::link::RedisLink;
+use crate::room::Room;
 use crate::settings::RedisSettings;
 
 /// A store in Redis.
@@ -25,6 +27,7 @@ pub struct RedisStore {
     pub(crate) layout: Layout,
     /// Makes the keys of accounts, if they can be listed: `SCAN` sees only one node of a Cluster.
     listed: Option<Keys>,
+    room: Arc<Room>,
 }
 
 impl RedisStore {
@@ -33,11 +36,14 @@ impl RedisStore {
     pub fn open(url: &str) -> Result<Self, StoreError> {
         let address = Address::parse(url)?;
         match address.layout {
-            Layout::Lines => Self::start(&address, RedisLink::new(&address)?),
+            Layout::Lines => {
+                let link = RedisLink::new(&address)?;
+                Self::start(&address, Arc::clone(link.room()), link)
+            }
             Layout::Consumers => {
                 let link = ConsumersLink::new(&address)?;
                 refuse_old_server(&address)?;
-                Self::start(&address, link)
+                Self::start(&address, Arc::clone(link.room()), link)
             }
         }
     }
@@ -49,17 +55,17 @@ impl RedisStore {
             return Err(wrong("keys of the layout consumers expire by the server's clock".into()));
         }
         let link = RedisLink::with_test_clock(&address, clock)?;
-        Self::start(&address, link)
+        Self::start(&address, Arc::clone(link.room()), link)
     }
 
-    fn start(address: &Address, link: impl Link) -> Result<Self, StoreError> {
+    fn start(address: &Address, room: Arc<Room>, link: impl Link) -> Result<Self, StoreError> {
         let options = Options { deadline: address.deadline };
         let connections = Connections::new(address, address.deadline)?;
         let keys = Keys::new(&address.prefix, 0);
         let settings = RedisSettings::start(&keys, connections).map_err(no_thread)?;
         let remote = Remote::start("tollway-redis", Arc::new(link), options).map_err(no_thread)?;
         let can_list = address.layout == Layout::Lines && !matches!(address.kind, Kind::Cluster);
-        Ok(Self { remote, settings, layout: address.layout, listed: can_list.then_some(keys) })
+        Ok(Self { remote, settings, layout: address.layout, listed: can_list.then_some(keys), room })
     }
 }
 
@@ -100,5 +106,13 @@ impl Store for RedisStore {
     fn accounts(&self, policy: Option<&Name>, at_most: usize) -> Option<AccountListAnswer> {
         let keys = self.listed.clone()?;
         Some(account_list::list(self.settings.clone(), keys, policy, at_most))
+    }
+
+    fn heeds_new_accounts(&self) -> bool {
+        true
+    }
+
+    fn figures(&self) -> StoreFigures {
+        self.room.figures()
     }
 }

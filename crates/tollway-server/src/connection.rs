@@ -5,6 +5,7 @@ use std::rc::Rc;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tollway_inbound::address::Peer;
 
+use crate::charge_budget::ConnectionCharges;
 use crate::connection_limits::ConnectionSlot;
 use crate::counts::Open;
 use crate::http::{self, BodyMemory};
@@ -30,6 +31,7 @@ pub(crate) struct Caller {
     pub(crate) listener: ListenerKind,
     pub(crate) deadlines: Rc<ConnectionDeadlines>,
     pub(crate) body_memory: Rc<BodyMemory>,
+    pub(crate) charges: ConnectionCharges,
 }
 
 /// Serves a connection until it ends.
@@ -41,6 +43,7 @@ pub(crate) async fn serve(worker: Rc<Worker>, arrival: Arrival) {
         listener: arrival.listener,
         deadlines: Rc::clone(&watch.deadlines),
         body_memory,
+        charges: ConnectionCharges::default(),
     };
     let over_tcp = arrival.socket.is_tcp();
     let socket = match arrival.socket.open() {

@@ -1,12 +1,17 @@
 //! Connection counters, by listener.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
+use tokio::time::Instant;
 use tollway::metrics::{Figure, Metric, Sample};
 
 use crate::ListenerKind;
-use crate::metrics::{CONNECTIONS_CUT_OFF, CONNECTIONS_OPEN, CONNECTIONS_TURNED_AWAY, CONNECTIONS_WAITED};
+use crate::metrics::{
+    CHARGES_DENIED, CONNECTIONS_CUT_OFF, CONNECTIONS_OPEN, CONNECTIONS_TURNED_AWAY, CONNECTIONS_WAITED,
+    NEW_SUBJECTS_BOUNDED,
+};
 
 /// The counts of every listener.
 #[derive(Default)]
@@ -15,7 +20,18 @@ pub(crate) struct Counts {
     administration: ListenerCounts,
     grpc: ListenerCounts,
     resp: ListenerCounts,
+    charges_denied: Denials,
 }
+
+/// Takes that were denied because too many charges were in flight.
+#[derive(Default)]
+struct Denials {
+    count: AtomicU64,
+    warned_at: Mutex<Option<Instant>>,
+}
+
+/// How often such denials are logged.
+const WARNED_EVERY: Duration = Duration::from_secs(60);
 
 /// The counts of one listener.
 #[derive(Default)]
@@ -51,6 +67,29 @@ impl Counts {
     pub(crate) fn open(self: &Arc<Self>, kind: ListenerKind) -> Open {
         self.at(kind).open.fetch_add(1, Ordering::Relaxed);
         Open(Arc::clone(self), kind)
+    }
+
+    /// A take was denied because too many charges were in flight. Logged once a minute.
+    pub(crate) fn charge_denied(&self) {
+        count(&self.charges_denied.count);
+        let mut warned_at = self.charges_denied.warned_at.lock().unwrap_or_else(PoisonError::into_inner);
+        if warned_at.is_none_or(|at| at.elapsed() >= WARNED_EVERY) {
+            *warned_at = Some(Instant::now());
+            tracing::warn!(
+                event = "RateLimiterTooManyCharges",
+                "more takes are in flight than the store can answer in time; more are denied for a second"
+            );
+        }
+    }
+
+    /// How many takes were denied because too many charges were in flight, and how many could make no accounts.
+    pub(crate) fn bounded_samples(&self, new_subjects: &AtomicU64) -> [Sample; 2] {
+        let sample = |metric, count: &AtomicU64| Sample {
+            metric,
+            labels: Vec::new(),
+            figure: Figure::Number(count.load(Ordering::Relaxed)),
+        };
+        [sample(&CHARGES_DENIED, &self.charges_denied.count), sample(&NEW_SUBJECTS_BOUNDED, new_subjects)]
     }
 
     /// The current values. Listeners that are not configured have series, too.

@@ -6,12 +6,15 @@
 //!   `connection_limits` limits and `counts` counts them, `worker` is a serving thread, `connection` serves one connection,
 //!   `socket` reads and writes its bytes
 //! - protocols: `http`, `grpc` and `resp`; `known_policies` caches a worker's policy lookups, `permit` signs permits
+//! - bounds of takes: `bounded_take` applies `charge_budget` (charges in flight) and `new_subjects` (of a client network)
 //! - the rest: `admin` for operators, `consumers` for callers with their own limits (feature `consumers`), `rules` is what a
 //!   reload changes, `needs_restart` names what it cannot, `config` is the file, `metrics` the metrics, `bounds` every bound
 
 mod accept;
 mod admin;
+mod bounded_take;
 mod bounds;
+mod charge_budget;
 mod config;
 mod connection;
 mod connection_limits;
@@ -27,6 +30,7 @@ mod known_policies;
 mod listener;
 mod metrics;
 mod needs_restart;
+mod new_subjects;
 mod open_listeners;
 mod permit;
 mod resp;
@@ -46,8 +50,8 @@ pub use bounds::{
 };
 pub use config::{
     CONNECTIONS_DEFAULT, CONNECTIONS_PER_ADDRESS_DEFAULT, ConfigWithServer, DescriptorRule, DescriptorTarget,
-    ENTRIES_PER_RULE_MAX, EntryPattern, GRACE_DEFAULT, ListenAddress, ServerConfig, SubjectPiece,
-    SubjectTemplate, TlsFiles, Token, ValuePattern,
+    ENTRIES_PER_RULE_MAX, EntryPattern, GRACE_DEFAULT, ListenAddress, NewSubjectsRate, ServerConfig,
+    SubjectPiece, SubjectTemplate, TlsFiles, Token, ValuePattern,
 };
 pub use error::ServeError;
 pub use grpc::find_descriptor_rule;

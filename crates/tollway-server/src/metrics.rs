@@ -32,6 +32,27 @@ pub(crate) static CONNECTIONS_CUT_OFF: Metric = by_listener(
     "connections cut off because the client was too slow to send a request head or a TLS handshake, or to read responses, or sent too many HTTP/2 control frames",
 );
 
+const fn of_takes(name: &'static str, meaning: &'static str) -> Metric {
+    Metric { name, kind: Counter, unit: "takes", labels: &[], meaning, cloudwatch: None }
+}
+
+/// Takes denied because too many charges were in flight.
+pub(crate) static CHARGES_DENIED: Metric = of_takes(
+    "tollway_charges_denied_total",
+    "takes denied for a second because more were in flight than the store can answer in time",
+);
+/// Takes of networks above `new_subjects`.
+pub(crate) static NEW_SUBJECTS_BOUNDED: Metric = of_takes(
+    "tollway_new_subjects_bounded_total",
+    "takes that could make no account, because their network brought more new subjects than `new_subjects` allows",
+);
+
 /// All of them, in export order, after those of the limiter ([`METRICS`](tollway::metrics::METRICS)).
-pub static SERVER_METRICS: [&Metric; 4] =
-    [&CONNECTIONS_OPEN, &CONNECTIONS_WAITED, &CONNECTIONS_TURNED_AWAY, &CONNECTIONS_CUT_OFF];
+pub static SERVER_METRICS: [&Metric; 6] = [
+    &CONNECTIONS_OPEN,
+    &CONNECTIONS_WAITED,
+    &CONNECTIONS_TURNED_AWAY,
+    &CONNECTIONS_CUT_OFF,
+    &CHARGES_DENIED,
+    &NEW_SUBJECTS_BOUNDED,
+];

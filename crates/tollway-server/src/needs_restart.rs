@@ -27,6 +27,7 @@ pub fn needs_restart(in_force: &ServerConfig, read: &ServerConfig) -> Vec<&'stat
         write_token: _,
         resp_token: _,
         tls: _,
+        new_subjects: _,
     } = in_force;
     let keys = [
         ("listen", *listen == read.listen),

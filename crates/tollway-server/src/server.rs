@@ -16,6 +16,7 @@ use crate::bounds::{
 use crate::connection_limits::ConnectionLimits;
 use crate::counts::Counts;
 use crate::listener::Listener;
+use crate::new_subjects::{NewSubjects, NewSubjectsRate};
 use crate::open_listeners::OpenListeners;
 use crate::permit::Seal;
 use crate::rules::Rules;
@@ -52,6 +53,7 @@ pub(crate) struct ServerState {
     pub(crate) store_health: StoreHealth,
     pub(crate) patience: Patience,
     pub(crate) counts: Arc<Counts>,
+    pub(crate) new_subjects: NewSubjects,
     rules: ArcSwap<Rules>,
     #[cfg(feature = "consumers")]
     pub(crate) consumers: arc_swap::ArcSwapOption<crate::consumers::Consumers>,
@@ -75,6 +77,7 @@ impl Server {
         let rules = Rules::new(config)?;
         config.admin.iter().try_for_each(|admin| check_administration(admin, &rules))?;
         let rules = ArcSwap::from_pointee(rules);
+        let new_subjects = NewSubjects::new(new_subjects_rate(&limiter, config));
         let seal = Seal::new(&limiter, read_permit_secret(config)?).await?;
         let state = ServerState {
             limiter,
@@ -83,6 +86,7 @@ impl Server {
             store_health: StoreHealth::default(),
             patience: Patience::default(),
             counts: Arc::default(),
+            new_subjects,
             rules,
             #[cfg(feature = "consumers")]
             consumers: arc_swap::ArcSwapOption::empty(),
@@ -130,6 +134,8 @@ impl Server {
         // Nothing can fail from here on.
         self.state.limiter.replace_config(config.limits());
         self.state.rules.store(Arc::new(rules));
+        let server = config.server().unwrap_or(&default);
+        self.state.new_subjects.set(new_subjects_rate(&self.state.limiter, server));
         #[cfg(feature = "consumers")]
         if let Some(consumers) = consumers {
             self.state.consumers.store(Some(Arc::new(consumers)));
@@ -212,6 +218,11 @@ impl Server {
         let cores = || std::thread::available_parallelism().map_or(1, usize::from);
         self.config.workers.unwrap_or_else(cores)
     }
+}
+
+/// How many new subjects a client network may bring: of stores that heed it, as the others bound their accounts or cannot.
+fn new_subjects_rate(limiter: &Limiter, config: &ServerConfig) -> Option<NewSubjectsRate> {
+    config.new_subjects.filter(|_| limiter.store().heeds_new_accounts())
 }
 
 /// Without a token, administration must be reachable from this machine only.

@@ -6,6 +6,7 @@
 use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use tollway_core::bounds::MEMORY_ALARM;
 use tollway_core::{Span, Timestamp};
 
 use crate::Limiter;
@@ -34,6 +35,8 @@ pub enum StoreAlarm {
     Throttled,
     /// The 99th percentile of acquisitions is above 50 ms.
     Slow,
+    /// The store uses four fifths of its memory, or more.
+    Filling,
 }
 
 impl StoreAlarm {
@@ -43,6 +46,7 @@ impl StoreAlarm {
             Self::Fallback => "fallback",
             Self::Throttled => "store_throttled",
             Self::Slow => "acquisition_slow",
+            Self::Filling => "store_filling",
         }
     }
 }
@@ -54,6 +58,9 @@ impl fmt::Display for StoreAlarm {
             Self::Throttled => "the store keeps throttling: raise its capacity, or lease units",
             Self::Slow => {
                 "the 99th percentile of an acquisition is above 50 ms: check the store and the network to it"
+            }
+            Self::Filling => {
+                "the store uses 80 % of its memory or more: raise it, before new subjects must share accounts"
             }
         })
     }
@@ -68,6 +75,7 @@ impl Limiter {
             (StoreAlarm::Fallback, self.store_status().degraded_since.is_some()),
             (StoreAlarm::Throttled, state.alarms.is_throttled(now)),
             (StoreAlarm::Slow, state.alarms.is_slow(now)),
+            (StoreAlarm::Filling, state.store.figures().memory_used.is_some_and(|used| used >= MEMORY_ALARM)),
         ];
         raised.into_iter().filter(|(_, is_raised)| *is_raised).map(|(alarm, _)| alarm).collect()
     }

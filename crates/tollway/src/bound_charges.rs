@@ -10,7 +10,7 @@ use tollway_core::{
 };
 
 use crate::bound_policy::BoundPolicy;
-use crate::fallback::decides_locally;
+use crate::fallback::decides_by_known_usage;
 use crate::state::LimiterState;
 
 /// When a call under a stopped policy may try again: by then the settings were read again.
@@ -77,8 +77,8 @@ impl BoundCharges {
     }
 
     /// Whether a decision without the store needs to know what the store last said.
-    pub(crate) fn may_be_decided_locally(&self) -> bool {
-        !self.state().in_process() && self.charges.iter().any(decides_locally)
+    pub(crate) fn needs_known_usage(&self) -> bool {
+        !self.state().in_process() && self.charges.iter().any(decides_by_known_usage)
     }
 
     /// Adopts policies that a reload or a setting changed, if their units are still the same.

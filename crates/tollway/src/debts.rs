@@ -54,7 +54,7 @@ fn serves_no_caller(error: &StoreError) -> bool {
     match error.fault {
         Fault::Network | Fault::Throttled => true,
         Fault::Store => error.retry == Retry::Useless,
-        Fault::Caller | Fault::Account => false,
+        Fault::Caller | Fault::Account | Fault::Full => false,
     }
 }
 

@@ -100,10 +100,11 @@ impl Fallback {
         }
     }
 
-    /// Learns what a decision of the store says is left, for policies that may be decided without it.
+    /// Learns what a decision of the store says is left, for policies that are decided by it without the store.
     pub(crate) fn learn(&self, charges: &[Charge], decision: &Decision, now: Timestamp) {
         let mut known = self.known.lock();
-        for (index, charge) in charges.iter().enumerate().filter(|(_, charge)| decides_locally(charge)) {
+        for (index, charge) in charges.iter().enumerate().filter(|(_, charge)| decides_by_known_usage(charge))
+        {
             let owed = if self.owes() { self.granted_to(charge) } else { None };
             let (readings, decided_at) = (decision.readings_of(index), decision.now);
             let reading = StoreReading { charge, readings, decided_at, owed: owed.as_ref() };
@@ -143,12 +144,23 @@ impl Fallback {
                     let decision = Decision::new(now, TakeOutcome::Denied(denial));
                     return FallbackOutcome::Decided(Decision { degraded: true, ..decision });
                 }
-                let decision = Decision::granted_now(terms.permit, now);
+                let decision = self.decide_openly(charges, terms.permit, now);
                 FallbackOutcome::Decided(Decision { degraded: true, ..decision })
             }
             WhenStoreFails::Closed => FallbackOutcome::Failed(error),
             WhenStoreFails::Local => self.decide_locally(charges, terms, error, now),
         }
+    }
+
+    /// Grants all but what this process knows to be used up: else a caller that makes the store fail has no limit.
+    fn decide_openly(&self, charges: &[Charge], permit: PermitId, now: Timestamp) -> Decision {
+        // Held until the grant is counted, so that two takes do not get the same units.
+        let mut known = self.known.lock();
+        if let Some(denial) = known.denial(charges, now) {
+            return Decision::new(now, TakeOutcome::Denied(denial));
+        }
+        charges.iter().filter(|charge| !charge.policy.shadow()).for_each(|charge| known.spend(charge));
+        Decision::granted_now(permit, now)
     }
 
     /// Grants what fits both into the share of the limits and into the share of what the store said is left of them.
@@ -377,9 +389,9 @@ fn mode_of(charges: &[Charge]) -> WhenStoreFails {
     enforced.map(|charge| charge.policy.when_store_fails()).max().unwrap_or(WhenStoreFails::Open)
 }
 
-/// Whether the charge may be decided locally.
-pub(crate) fn decides_locally(charge: &Charge) -> bool {
-    !charge.policy.shadow() && charge.policy.when_store_fails() == WhenStoreFails::Local
+/// Whether a decision on the charge without the store needs to know what the store last said.
+pub(crate) fn decides_by_known_usage(charge: &Charge) -> bool {
+    !charge.policy.shadow() && charge.policy.when_store_fails() != WhenStoreFails::Closed
 }
 
 /// The policy with its local share of every limit and burst, rounded down, at least 1.

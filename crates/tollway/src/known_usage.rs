@@ -1,12 +1,13 @@
 //! What the store last said is left of each limit. A decision without the store grants a share of that, not of the whole
-//! limit.
+//! limit; under a policy that is open then, all of it.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use smallvec::SmallVec;
 use tollway_core::{
-    AccountKey, Algorithm, Charge, Cost, Denial, Limit, LocalShare, Reading, Span, Timestamp,
+    AccountKey, Algorithm, Charge, Cost, Denial, Limit, LocalShare, Policy, Reading, Span, Timestamp,
+    WhenStoreFails,
 };
 
 /// What the store last said of each account, up to a number of accounts.
@@ -134,7 +135,7 @@ impl KnownAccounts {
         charge: &'a Charge,
         now: Timestamp,
     ) -> impl Iterator<Item = Denial> + 'a {
-        let share = charge.policy.local_share();
+        let share = share_of_known(&charge.policy);
         let account = self.by_key.get(&charge.key());
         let amounts = charge.amounts().enumerate();
         // The local meter refuses an amount above the share of the whole limit.
@@ -227,6 +228,12 @@ impl KnownLimit {
     }
 }
 
+/// How much of what the store said is left is granted without it.
+fn share_of_known(policy: &Policy) -> LocalShare {
+    let all = || LocalShare::new(1, 1).unwrap_or_default();
+    if policy.when_store_fails() == WhenStoreFails::Open { all() } else { policy.local_share() }
+}
+
 fn has_slots(limit: &Limit) -> bool {
     matches!(limit.algorithm(), Algorithm::Concurrency { .. })
 }
@@ -235,7 +242,7 @@ fn has_slots(limit: &Limit) -> bool {
 mod tests {
     use std::sync::Arc;
 
-    use tollway_core::{Policy, Subject};
+    use tollway_core::Subject;
 
     use super::*;
 
@@ -288,6 +295,22 @@ mod tests {
             assert_eq!(grants(&known, &charge, NOW), (share, Some(after(30))), "{left} left");
             assert_eq!(grants(&known, &charge, after(29)), (0, Some(after(30))), "{left} left, later");
             assert_eq!(grants(&known, &charge, after(30)), (50, None), "{left} left, after the reset");
+        }
+    }
+
+    /// C7: a caller that is known to be used up stays denied while the store is away; one that is not known passes.
+    #[test]
+    fn all_that_is_left_is_granted_under_an_open_policy() {
+        let open = |subject: &str| {
+            let policy = Policy::new("api", ["100 / minute"]).unwrap();
+            let policy = policy.with_when_store_fails(WhenStoreFails::Open);
+            Charge::new(Arc::new(policy), Subject::new(subject).unwrap())
+        };
+        for left in [12, 1, 0] {
+            let known = KnownUsage::new(10);
+            learn(&known, &open("known"), left, 30, None);
+            assert_eq!(grants(&known, &open("known"), NOW), (left, Some(after(30))));
+            assert_eq!(grants(&known, &open("unknown"), NOW), (50, None));
         }
     }
 

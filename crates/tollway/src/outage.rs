@@ -25,7 +25,7 @@ use crate::state::LimiterState;
 /// This many failures in a row open the breaker.
 const FAILURES_MAX: u32 = 3;
 
-/// The shortest interval between log lines about unusable accounts; each of their takes would write one.
+/// The shortest interval between log lines about unusable accounts or a full store; each take would write one.
 const UNUSABLE_LOGGED_EVERY: Span = Span::from_secs(60);
 
 /// The wait before the first probe; it doubles with each further probe.
@@ -65,6 +65,8 @@ struct BreakerState {
     last_error: Option<String>,
     /// When an unusable account was last logged.
     unusable_logged: Option<Timestamp>,
+    /// When a full store was last logged.
+    full_logged: Option<Timestamp>,
 }
 
 enum Phase {
@@ -149,7 +151,7 @@ async fn probe(state: &LimiterState) -> bool {
     let Ok(policy) = Policy::new("tollway.probe", ["1 / second"]) else { return true };
     match send(state, Charge::new(Arc::new(policy), Subject::SHARED), Action::Peek).await {
         Ok(_) => true,
-        Err(error) => matches!(error.fault, Fault::Caller | Fault::Account),
+        Err(error) => matches!(error.fault, Fault::Caller | Fault::Account | Fault::Full),
     }
 }
 
@@ -185,6 +187,8 @@ impl Breaker {
             // A caller error says nothing about the store's health.
             Ok(_) => self.succeeded(),
             Err(error) if error.fault == Fault::Caller => self.succeeded(),
+            // The store answers and decides on the accounts that it has: it is not away.
+            Err(error) if error.fault == Fault::Full => self.store_full(error, now),
             // The store answers; one unusable account must not affect the others.
             Err(error) if error.fault == Fault::Account => self.account_failed(error, now),
             Err(error) => self.failed(error, now),
@@ -193,6 +197,19 @@ impl Breaker {
 
     fn succeeded(&self) -> BreakerChange {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Phase::Closed { failures } = &mut state.phase {
+            *failures = 0;
+        }
+        BreakerChange::None
+    }
+
+    /// Logged for the operator, but not for every take.
+    fn store_full(&self, error: &StoreError, now: Timestamp) -> BreakerChange {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if state.full_logged.is_none_or(|logged| now.since(logged) >= UNUSABLE_LOGGED_EVERY) {
+            state.full_logged = Some(now);
+            tracing::warn!(event = "RateLimiterStoreFull", %error, "the store cannot write; a take that it cannot count is decided without it");
+        }
         if let Phase::Closed { failures } = &mut state.phase {
             *failures = 0;
         }
@@ -324,11 +341,12 @@ mod tests {
     }
 
     #[test]
-    fn caller_errors_and_unusable_accounts_do_not_open_the_breaker() {
+    fn caller_errors_unusable_accounts_and_a_full_store_do_not_open_the_breaker() {
         let breaker = Breaker::default();
         for _ in 0..10 {
             assert_eq!(breaker.note(&failure(Fault::Caller), Timestamp::EPOCH), BreakerChange::None);
             assert_eq!(breaker.note(&failure(Fault::Account), Timestamp::EPOCH), BreakerChange::None);
+            assert_eq!(breaker.note(&failure(Fault::Full), Timestamp::EPOCH), BreakerChange::None);
         }
     }
 

@@ -63,7 +63,7 @@ impl PendingTake {
         let state = self.state();
         let at = if state.in_process() { None } else { Some(state.clock.now()) };
         let permit = next_permit();
-        let readings = self.terms.readings || self.charges.may_be_decided_locally();
+        let readings = self.terms.readings || self.charges.needs_known_usage();
         let terms = Terms { permit, max_wait, readings, ..self.terms.clone() };
         (Attempt { permit, max_wait, at }, self.charges.send(Action::Take(terms)))
     }
@@ -117,7 +117,7 @@ impl PendingTake {
 
     /// Keeps what the store said is left, and drops readings that the caller did not ask for.
     fn learn(&self, decision: &mut Decision) {
-        if self.charges.may_be_decided_locally() {
+        if self.charges.needs_known_usage() {
             let state = self.state();
             state.fallback.learn(self.charges.charges(), decision, state.clock.now());
         }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use smallvec::SmallVec;
 use tollway_core::{
-    Answer, CallId, Charge, ChargeStatus, Cost, FastDecision, Span, StoreResult, Subject, Terms,
+    Answer, CallId, Charge, ChargeStatus, Cost, FastDecision, NewAccounts, Span, StoreResult, Subject, Terms,
 };
 
 use crate::background::InFlight;
@@ -50,6 +50,7 @@ pub struct Take<'l, Mode> {
     subject: &'l str,
     cost: Option<Cost>,
     readings: bool,
+    new_accounts: NewAccounts,
     /// What most takes leave as it is.
     extras: Option<Box<Extras>>,
     mode: PhantomData<Mode>,
@@ -66,7 +67,17 @@ struct Extras {
 impl<'l, Mode> Take<'l, Mode> {
     #[inline(always)]
     pub(crate) fn new(limiter: &'l Limiter, bound: Result<BoundRef<'l>, Box<TakeError>>) -> Self {
-        Self { limiter, bound, subject: "", cost: None, readings: false, extras: None, mode: PhantomData }
+        let new_accounts = NewAccounts::default();
+        Self {
+            limiter,
+            bound,
+            subject: "",
+            cost: None,
+            readings: false,
+            new_accounts,
+            extras: None,
+            mode: PhantomData,
+        }
     }
 
     /// The subject under the policy named last; without it, the policy's shared subject.
@@ -128,6 +139,13 @@ impl<'l, Mode> Take<'l, Mode> {
         self
     }
 
+    /// What happens to a subject without an account, in a store that heeds it
+    /// ([`Store::heeds_new_accounts`](tollway_core::Store::heeds_new_accounts)).
+    pub fn new_accounts(mut self, new_accounts: NewAccounts) -> Self {
+        self.new_accounts = new_accounts;
+        self
+    }
+
     #[inline(always)]
     fn last_charge(&mut self) -> Option<&mut Charge> {
         self.extras.as_mut().and_then(|extras| extras.charges.last_mut()).map(|(charge, _)| charge)
@@ -155,7 +173,8 @@ impl<'l, Mode> Take<'l, Mode> {
             Err(error) => return Err(*error),
         };
         let mut charges = BoundCharges::one(bound, Subject::new(self.subject)?, self.cost);
-        let mut terms = Terms { readings: self.readings, max_wait: Span::MAX, ..Terms::now(next_permit()) };
+        let (readings, new_accounts) = (self.readings, self.new_accounts);
+        let mut terms = Terms { readings, new_accounts, max_wait: Span::MAX, ..Terms::now(next_permit()) };
         if let Some(extras) = self.extras {
             extras.charges.into_iter().for_each(|(charge, bound)| charges.push(charge, bound));
             terms.call = extras.call;
@@ -194,14 +213,16 @@ impl<'l> Take<'l, Tries> {
     /// Decides on this thread. With a store in process this neither blocks nor allocates.
     #[inline(always)]
     pub fn now(self) -> Result<Taken<'l>, TakeError> {
-        let Self { limiter, bound, subject, cost, readings, extras, mode } = self;
-        if let (Ok(BoundRef::Borrowed(borrowed)), None, false, None) = (&bound, &cost, readings, &extras) {
+        let Self { limiter, bound, subject, cost, readings, new_accounts, extras, mode } = self;
+        if let (Ok(BoundRef::Borrowed(borrowed)), None, false, NewAccounts::Make, None) =
+            (&bound, &cost, readings, new_accounts, &extras)
+        {
             let borrowed = *borrowed;
             // They own nothing here; forgetting them spares the drop code that the compiler cannot rule out.
             std::mem::forget((bound, cost, extras));
             return Self::now_borrowed(limiter, borrowed, subject);
         }
-        Self { limiter, bound, subject, cost, readings, extras, mode }.now_owned()
+        Self { limiter, bound, subject, cost, readings, new_accounts, extras, mode }.now_owned()
     }
 
     fn now_owned(self) -> Result<Taken<'l>, TakeError> {

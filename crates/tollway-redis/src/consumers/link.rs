@@ -12,30 +12,39 @@ use super::script;
 use crate::address::Address;
 use crate::clock::WallClock;
 use crate::connection::Connections;
-use crate::error::{answered, not_answered, not_understood};
+use crate::error::{answered, full, not_answered, not_understood};
 use crate::keys::Keys;
 use crate::link::{draw_writer, error_code, is_broken};
+use crate::memory_watch;
 use crate::reply;
+use crate::room::{NewKeys, Room};
 
-/// How often a call is sent: once, and once more to a server that has not seen the script.
-const ROUNDS_MAX: usize = 2;
+/// How often a call is sent: once, once more to a server that has not seen the script, and as often to a full one.
+const ROUNDS_MAX: usize = 4;
 
 /// Sends calls to the script that counts under the keys of `consumers`. One process has one; its name as a writer is
 /// drawn at random.
 pub(crate) struct ConsumersLink {
-    connections: Connections,
+    connections: Arc<Connections>,
     /// The keys for ids, refunds and answers.
     companions: Keys,
     replaced: ReplacedLog,
+    room: Arc<Room>,
 }
 
 impl ConsumersLink {
     /// A link to the store at this address. It connects with the first call.
     pub(crate) fn new(address: &Address) -> Result<Self, StoreError> {
         // A server that does not answer is noticed while there is time to ask once more.
-        let connections = Connections::new(address, address.deadline / 2)?;
+        let connections = Arc::new(Connections::new(address, address.deadline / 2)?);
         let companions = Keys::new(&address.prefix, draw_writer());
-        Ok(Self { connections, companions, replaced: ReplacedLog::default() })
+        let room = Arc::new(Room::new());
+        Ok(Self { connections, companions, replaced: ReplacedLog::default(), room })
+    }
+
+    /// What it knows about the room of its server.
+    pub(crate) fn room(&self) -> &Arc<Room> {
+        &self.room
     }
 
     /// Sends what has no result yet, once.
@@ -49,12 +58,32 @@ impl ConsumersLink {
             Ok(connection) => connection,
             Err(error) => return open.iter_mut().for_each(|sent| sent.result = Some(Err(error.clone()))),
         };
+        let new_keys = self.room.new_keys(open.iter().map(|sent| &*sent.call));
+        open.iter_mut().for_each(|sent| sent.ask(&self.companions, new_keys));
+        open.retain(|sent| sent.result.is_none());
         let batches = batched(open, connection.has_nodes());
-        let answers = connection.send(batches.iter().map(|batch| command(batch)).collect()).await;
+        let commands = batches.iter().map(|batch| command(batch, new_keys)).collect();
+        let answers = connection.send(commands).await;
         if answers.iter().any(is_broken) {
             self.connections.give_up(&connection).await;
         }
         batches.into_iter().zip(answers).for_each(|(batch, answer)| read_answer(batch, answer));
+        self.note_full(sent_calls, new_keys);
+    }
+
+    /// What a full server did not write is sent as to a full server, or fails if that is how it was sent.
+    fn note_full(&self, sent_calls: &mut [SentCall], sent_as: NewKeys) {
+        let was_full = matches!(sent_as, NewKeys::Share { .. });
+        if was_full {
+            let decided = sent_calls.iter().filter(|sent| matches!(sent.result, Some(Ok(_))));
+            self.room.count_while_full(decided.map(|sent| sent.call.operations.len()).sum());
+        }
+        let is_full = sent_calls.iter().any(|sent| sent.found_full);
+        let gives_up = is_full && (was_full || !self.room.note_full());
+        for sent in sent_calls.iter_mut().filter(|sent| sent.found_full) {
+            sent.found_full = false;
+            sent.result = gives_up.then(|| Err(full()));
+        }
     }
 }
 
@@ -63,8 +92,8 @@ impl Link for ConsumersLink {
     const GROUPS_OUT_MAX: usize = 2;
 
     async fn send(self: Arc<Self>, calls: Vec<Arc<Call>>) -> Vec<Result<Outcomes, StoreError>> {
-        let mut sent_calls: Vec<SentCall> =
-            calls.into_iter().map(|call| SentCall::new(call, &self.companions)).collect();
+        memory_watch::start(&self.room, &self.connections);
+        let mut sent_calls: Vec<SentCall> = calls.into_iter().map(SentCall::new).collect();
         for _ in 0..ROUNDS_MAX {
             self.round(&mut sent_calls).await;
         }
@@ -93,10 +122,9 @@ fn batched(open: Vec<&mut SentCall>, apart: bool) -> Vec<Vec<&mut SentCall>> {
     batches.into_iter().map(|(_, batch)| batch).collect()
 }
 
-fn command(batch: &[&mut SentCall]) -> Cmd {
+fn command(batch: &[&mut SentCall], new_keys: NewKeys) -> Cmd {
     let by_text = batch.iter().any(|sent| sent.by_text);
-    let mut command = redis::cmd(if by_text { "EVAL" } else { "EVALSHA" });
-    command.arg(if by_text { script::TEXT } else { &**script::HASH });
+    let mut command = script::SCRIPT.call(by_text, matches!(new_keys, NewKeys::Share { .. }));
     command.arg(batch.iter().map(|sent| sent.request.keys.len()).sum::<usize>());
     for sent in batch {
         command.arg(&sent.request.keys);
@@ -121,6 +149,10 @@ fn read_answer(batch: Vec<&mut SentCall>, answer: RedisResult<Value>) {
 struct SentCall {
     call: Arc<Call>,
     request: Request,
+    /// As what the request was made.
+    made_as: Option<NewKeys>,
+    /// Whether the server had no room for what it would leave.
+    found_full: bool,
     /// Whether the script itself is sent, for a server that has not seen it.
     by_text: bool,
     /// The call's keys that held no count and were replaced, counted from 1.
@@ -129,18 +161,31 @@ struct SentCall {
 }
 
 impl SentCall {
-    fn new(call: Arc<Call>, companions: &Keys) -> Self {
-        let (request, result) = match Request::of(&call, companions) {
-            Ok(request) => (request, None),
-            Err(error) => (Request::default(), Some(Err(error))),
-        };
-        Self { call, request, by_text: false, replaced: Vec::new(), result }
+    fn new(call: Arc<Call>) -> Self {
+        let (request, replaced) = (Request::default(), Vec::new());
+        Self { call, request, made_as: None, found_full: false, by_text: false, replaced, result: None }
+    }
+
+    /// Makes the request, unless it is made already.
+    fn ask(&mut self, companions: &Keys, new_keys: NewKeys) {
+        if self.made_as == Some(new_keys) {
+            return;
+        }
+        self.made_as = Some(new_keys);
+        match Request::of(&self.call, companions, new_keys) {
+            Ok(request) => self.request = request,
+            Err(error) => self.result = Some(Err(error)),
+        }
     }
 
     /// Takes in what came back: a result, or that the script must be sent.
     fn read_answer(&mut self, answer: RedisResult<Value>) {
         if error_code(&answer) == Some("NOSCRIPT") {
             self.by_text = true;
+            return;
+        }
+        if error_code(&answer) == Some("OOM") {
+            self.found_full = true;
             return;
         }
         let answer = match answer {

@@ -7,7 +7,12 @@ pub(crate) const JOINT: &str = "_PER_";
 
 /// The key of this subject's counter, as in `consumer_123_PER_MINUTE`.
 pub fn key(period: Period, subject: &Subject) -> String {
-    format!("{subject}{JOINT}{}", period.to_string().to_uppercase())
+    key_of(period, subject.as_str())
+}
+
+/// The key of the counter of a name that need not be a subject.
+pub(super) fn key_of(period: Period, name: &str) -> String {
+    format!("{name}{JOINT}{}", period.to_string().to_uppercase())
 }
 
 #[cfg(test)]

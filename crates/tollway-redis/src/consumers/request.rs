@@ -1,7 +1,7 @@
 //! A call as the layout's script reads it.
 //!
 //! ```text
-//! {answer_kept, periods: [period of each counter], operations: [operation]}
+//! {answer_kept, periods: [period of each counter], operations: [operation]; shared, full, strict, shares and refunds_again}
 //! operation: {verb, parties: how many, meters: [meter], and what the verb needs}
 //! meter:     [counter, party, limit, amount, charge, actual]
 //! take, preview, begin: {readings; call and asked, if it has an id}
@@ -10,6 +10,8 @@
 //! ```
 //! The script calls an action a verb, a charge a party, and an amount that is taken a charge. `counter` counts from 1,
 //! `party` and `limit` from 0. Times are microseconds, but `answer_kept` and periods, which are milliseconds, as keys live.
+//! With `shared`, the keys of shared counters follow in the end, one for each counter; `full` says that the server has no
+//! room, `strict` that not even a known subject gets more counters, and `shares` that the call makes none for new subjects.
 //! Permits are 16 bytes and `asked` is 8: they are only ever compared.
 //!
 //! What no two calls have in common is sent apart, the sequence and the permits of takes: so calls that ask for the same are
@@ -18,19 +20,24 @@
 use std::collections::{BTreeSet, HashMap};
 
 use tollway_core::{
-    Action, Booking, CallId, Charge, Cost, Fingerprint, Operation, Period, StoreError, Terms,
+    Action, Booking, CallId, Charge, Cost, Fingerprint, NewAccounts, Operation, Period, StoreError, Subject,
+    Terms,
 };
 use tollway_remote::{ANSWER_KEPT, Call};
 
 use super::fit::periods;
-use super::period::key;
+use super::period::{key, key_of};
+use crate::error::answered;
 use crate::keys::Keys;
 use crate::pack::{Fields, Packer};
+use crate::room::{NewKeys, refunds_again, shares};
+use crate::shared_account::{self, Slots};
 
 /// A call, ready to be sent.
 #[derive(Default)]
 pub(super) struct Request {
-    /// The writer's key, those of ids and refunds, those of the counters, then those of counters to forget.
+    /// The writer's key, those of ids and refunds, those of the counters, those of counters to forget, then those of the
+    /// shared counters if any may be used.
     pub(super) keys: Vec<String>,
     pub(super) sequence: u64,
     /// 16 bytes for each operation; zeros where it asks for no permit.
@@ -40,7 +47,7 @@ pub(super) struct Request {
 }
 
 impl Request {
-    pub(super) fn of(call: &Call, companions: &Keys) -> Result<Self, StoreError> {
+    pub(super) fn of(call: &Call, companions: &Keys, new_keys: NewKeys) -> Result<Self, StoreError> {
         let mut counters = Counters::default();
         let operations = call.operations.iter().map(|operation| counters.meters(operation));
         let meters = operations.collect::<Result<Vec<_>, _>>()?;
@@ -54,6 +61,16 @@ impl Request {
             fields.list("operations", &operations, |packer, (operation, meters)| {
                 packer.map(|fields| pack_operation(fields, operation, meters, &counters));
             });
+            if new_keys != NewKeys::Make {
+                fields.number("shared", number(counters.keys.len()));
+                fields.boolean("full", matches!(new_keys, NewKeys::Share { .. }));
+                fields.boolean("strict", new_keys == NewKeys::Share { has_some_room: false });
+                fields.boolean("shares", shares(call));
+                fields.boolean(
+                    "refunds_again",
+                    matches!(new_keys, NewKeys::Share { .. }) && refunds_again(call),
+                );
+            }
         });
         let account = companions.account(call.tag.account());
         let mut keys = vec![
@@ -62,8 +79,10 @@ impl Request {
             format!("{account}:refunds"),
         ];
         let forgotten = counters.forgotten(call);
+        let shared = if new_keys == NewKeys::Make { Vec::new() } else { counters.shared_keys(companions)? };
         keys.append(&mut counters.keys);
         keys.extend(forgotten);
+        keys.extend(shared);
         let permits = call.operations.iter().flat_map(|operation| permit(&operation.action)).collect();
         Ok(Self { keys, sequence: call.sequence, permits, packed: packer.finish() })
     }
@@ -76,6 +95,8 @@ struct Counters {
     periods: Vec<Period>,
     /// By key, counted from 0.
     known: HashMap<String, usize>,
+    /// The subject of each.
+    subjects: Vec<Subject>,
 }
 
 /// One limit of a charge: its counter, and what is taken from it.
@@ -115,8 +136,23 @@ impl Counters {
         let new = self.keys.len();
         self.keys.push(key.clone());
         self.periods.push(period);
+        self.subjects.push(charge.subject.clone());
         self.known.insert(key, new);
         new
+    }
+
+    /// The key of the shared counter beside each counter. Two counters of one call that share one could not count apart.
+    fn shared_keys(&self, companions: &Keys) -> Result<Vec<String>, StoreError> {
+        let mut keys = Vec::with_capacity(self.periods.len());
+        for (period, subject) in self.periods.iter().zip(&self.subjects) {
+            let shared = companions.shared_subject(shared_account::number(subject, Slots::One));
+            let key = key_of(*period, &shared);
+            if keys.contains(&key) {
+                return Err(answered("SHARED", "two subjects of this take share a counter"));
+            }
+            keys.push(key);
+        }
+        Ok(keys)
     }
 
     /// The keys of periods that takes are no longer limited in, where their policies forget.
@@ -159,6 +195,9 @@ fn pack_operation(fields: &mut Fields<'_>, operation: &Operation, meters: &[Mete
     });
     let mut pack_terms = |terms: &Terms, call: Option<&CallId>| {
         fields.boolean("readings", terms.readings);
+        if terms.new_accounts == NewAccounts::MakeAndCount {
+            fields.boolean("counts_made", true);
+        }
         if let Some(call) = call {
             fields.text("call", call.as_str());
             fields.text("asked", counters.asked(meters).to_be_bytes());

@@ -1,6 +1,6 @@
 //! The layout's script.
 
-use std::sync::LazyLock;
+use crate::script_call::Script;
 
 /// The whole script.
 pub(super) const TEXT: &str = concat!(
@@ -8,11 +8,12 @@ pub(super) const TEXT: &str = concat!(
     include_str!("script/memory.lua"),
     include_str!("script/actions.lua"),
     include_str!("script/fast_path.lua"),
+    include_str!("script/sharing.lua"),
     include_str!("script/main.lua"),
 );
 
-/// The hash that servers know it by once they have seen it.
-pub(super) static HASH: LazyLock<String> = LazyLock::new(|| redis::Script::new(TEXT).get_hash().to_owned());
+/// The script, as servers know it.
+pub(super) static SCRIPT: Script = Script::new(TEXT);
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
@@ -29,6 +30,7 @@ mod tests {
     use super::*;
     use crate::keys::Keys;
     use crate::reply;
+    use crate::room::NewKeys;
 
     /// Holds the script up until the first counter's window is over; but not for ever on a server whose clock stands still
     /// while a script runs.
@@ -59,7 +61,7 @@ mod tests {
         for count in [1, 2] {
             let subject = format!("late-{count}");
             let (call, key) = (takes(count, &subject), format!("{subject}_PER_SECOND"));
-            let request = Request::of(&call, &Keys::new("test:", 1)).unwrap();
+            let request = Request::of(&call, &Keys::new("test:", 1), NewKeys::Make).unwrap();
             server.command(&["SET", &key, "2", "PX", "100"]);
             let ended: u64 = server.command(&["PEXPIRETIME", &key]).parse().unwrap();
             let mut command = redis::cmd("EVAL");

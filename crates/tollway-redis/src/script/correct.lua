@@ -78,6 +78,16 @@ parts.correct = function()
     return whole
   end
 
+  -- Whether a settle takes more than was reserved, and nothing less.
+  local function takes_more(charges)
+    for _, charge in ipairs(charges) do
+      for i, actual in ipairs(charge.actual or {}) do
+        if actual < charge.charges[i] then return false end
+      end
+    end
+    return true
+  end
+
   -- The answer without any change: the account was reset since, or this permit was refunded before, or none more fit.
   local function known_refund(charges, accounts, operation, now)
     local booking = operation.booking
@@ -86,6 +96,8 @@ parts.correct = function()
       if epoch > 0 and booking.granted_at <= epoch then return "dropped" end
     end
     if not operation.remember then return nil end
+    -- A full server remembers no more refunds. More to pay counts nevertheless, and again if it is repeated.
+    if is_full and operation.verb == "settle" and takes_more(charges) then return nil end
     local expires = max(plus(booking.at, longest_memory(charges)), plus(now, REFUND_REMEMBERED))
     local keeper = operation.keeper
     local remembered = engine.memory.remember_refund(accounts[keeper], booking.permit, expires, now)

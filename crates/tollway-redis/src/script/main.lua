@@ -14,6 +14,47 @@ if not now then
   now = tonumber(time[1]) * 1000000 + tonumber(time[2])
 end
 
+-- Nil in the common request. Else the keys of shared accounts follow those of the accounts, and are so many places away.
+local shared, counted = request.shared, nil
+is_full = request.full
+
+-- A subject without an account uses a shared one if its call may not make any, if the server has no room for one, or if it
+-- used the shared one before and that still counts: else it would have two limits. Answers what is wrong, if anything is.
+local function share_accounts(call)
+  for _, operation in ipairs(call.operations) do
+    local seen = {}
+    for _, charge in ipairs(operation.parties) do
+      local at = charge.line
+      if not values[at] and (is_full or call.shares or values[at + shared]) then
+        if call.makes_no_shared and not values[at + shared] then
+          return redis.error_reply("OOM no room for an account that subjects of one more policy would share")
+        end
+        charge.line = at + shared
+        local key = KEYS[charge.line]
+        if seen[key] then return redis.error_reply("SHARED two subjects of this take share an account") end
+        seen[key] = true
+      end
+    end
+  end
+end
+
+-- Says in a granted outcome how many accounts are made for its subjects.
+local function note_made(operation, outcome)
+  local made = 0
+  counted = counted or {}
+  for _, charge in ipairs(operation.parties) do
+    local at = charge.line
+    local is_shared = shared and at > #KEYS - shared
+    if not (values[at] or is_shared or counted[at]) then counted[at], made = true, made + 1 end
+  end
+  local single = outcome[1] == "apart" and outcome[2][1] or outcome
+  if single[1] == "granted" then
+    single[11] = made
+  elseif single[1] == "together" then
+    single[7], single[8] = single[7] or false, made
+  end
+end
+
 -- Applies the operations of a call: answers their outcomes, its accounts, and which of them have changed.
 local function apply_all(call)
   local accounts, changed, outcomes = {}, {}, {}
@@ -28,6 +69,7 @@ local function apply_all(call)
     local how = operation.permits and engine.equal_takes or engine.apply
     local outcome, has_changed = how.apply(operation, own, now)
     outcomes[number] = outcome
+    if operation.counts_made and has_changed then note_made(operation, outcome) end
     for index, charge in ipairs(charges) do
       accounts[charge.line] = own[index]
       changed[charge.line] = changed[charge.line] or has_changed
@@ -43,8 +85,10 @@ local function write(at, account)
   redis.call("SET", KEYS[at], values[at], "PX", lifetime)
 end
 
--- Notes the answer of a call that has changed something, in case it is lost.
+-- Notes the answer of a call that has changed something, in case it is lost. A full server gets no new key for that: what
+-- is sent again then counts twice.
 local function keep_answer(call, answer)
+  if is_full and not values[call.writer] then return answer end
   redis.call("SET", KEYS[call.writer], pack(call.sequence, answer), "PX", request.answer_kept)
   return answer
 end
@@ -56,6 +100,7 @@ local function answer_to_one(call, operation, charge)
   local own = { engine.account.read(values[at], charge.policy, now) }
   local how = operation.permits and engine.equal_takes or engine.apply
   local outcome, has_changed = how.apply(operation, own, now)
+  if operation.counts_made and has_changed and not values[at] then note_made(operation, outcome) end
   local answer = pack({ outcome })
   if not has_changed or own[1].expires == 0 then return answer end
   write(at, own[1])
@@ -70,6 +115,12 @@ local function answer_to(call)
     local last, answer = unpack_text(values[call.writer])
     if last == sequence then return answer end
     if last > sequence then return redis.error_reply("OVERTAKEN by a later call of the same writer") end
+  elseif call.refunds_again then
+    return redis.error_reply("LOST the answer to a correction: it may have been applied, and is not applied again")
+  end
+  if shared then
+    local problem = share_accounts(call)
+    if problem then return problem end
   end
   local operation = call.operations[1]
   if #call.operations == 1 and #operation.parties == 1 then

@@ -33,7 +33,9 @@ parts.memory = function()
     return false
   end
 
+  -- In a full server no account grows: a take that is repeated with the id counts again.
   function memory.remember_call(account, call, now)
+    if is_full then return end
     local kept = {}
     for _, known in ipairs(memory.calls(account)) do
       if known[8] > now then kept[#kept + 1] = known end
@@ -66,7 +68,7 @@ parts.memory = function()
         last = max(last, known[i + 1])
       end
     end
-    if #live >= 2 * REFUNDS_MAX then return "full" end
+    if #live >= 2 * REFUNDS_MAX or is_full then return "full" end
     live[#live + 1] = permit
     live[#live + 1] = expires
     extra = engine.change.extra(account)

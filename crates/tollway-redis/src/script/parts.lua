@@ -1,7 +1,8 @@
 -- Parts that are made when they are first asked for. A script makes its functions anew in every call, and to make
 -- all of them would cost as much as a take. A plain take loads its parts one by one; `other_parts` loads the rest.
+-- `is_full` is whether the server has no room for new keys.
 
-local parts, other_parts = {}, nil
+local parts, other_parts, is_full = {}, nil, nil
 local engine = setmetatable({}, {
   __index = function(made, name)
     if not parts[name] then other_parts() end

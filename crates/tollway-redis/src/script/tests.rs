@@ -12,7 +12,9 @@ use super::*;
 use crate::call_batch::{CallBatch, SentCall};
 use crate::keys::Keys;
 use crate::pack::Packer;
-use crate::request::{GRACE, Requests};
+use crate::request::{GRACE, Requests, Sending};
+use crate::room::{NewKeys, Room};
+use crate::shared_account::Slots;
 use crate::windows::{Calendars, Times};
 
 /// The bounds are the engine's.
@@ -52,7 +54,13 @@ const KINDS: [(&str, &str); 7] = [
 ];
 
 fn terms(call: Option<CallId>) -> Terms {
-    Terms { permit: PERMIT, max_wait: Span::from_mins(1), call, readings: true }
+    Terms {
+        permit: PERMIT,
+        max_wait: Span::from_mins(1),
+        call,
+        readings: true,
+        new_accounts: tollway_core::NewAccounts::Make,
+    }
 }
 
 /// Every action, so that it must look at the limit.
@@ -85,7 +93,8 @@ fn send(
         Requests { keys: Keys::new("tollway:", writer), grace: GRACE, calendars: Calendars::default() };
     let tag = Tag::of(&operations[0]).unwrap();
     let call = Arc::new(Call { tag, sequence: 1, again: false, operations: operations.into() });
-    let request = requests.of(&[&call], &Times::of(&call.operations, NOW), Some(NOW));
+    let sending = Sending { new_keys: NewKeys::Make, slots: Slots::One, now: Some(NOW) };
+    let request = requests.of(&[&call], &Times::of(&call.operations, NOW), sending, &Room::new());
     let mut packed = request.packed;
     let mut field = Packer::default();
     field.text("kind");

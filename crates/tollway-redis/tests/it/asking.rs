@@ -113,7 +113,13 @@ fn settled(outcome: Result<Outcome, StoreError>) -> Settled {
 pub(crate) fn terms(call: Option<CallId>) -> Terms {
     let permit = PermitId(PERMITS.fetch_add(1, Ordering::Relaxed).into());
     // However long it could wait: this layout has no queue.
-    Terms { permit, max_wait: Span::from_hours(1), call, readings: true }
+    Terms {
+        permit,
+        max_wait: Span::from_hours(1),
+        call,
+        readings: true,
+        new_accounts: tollway_core::NewAccounts::Make,
+    }
 }
 
 pub(crate) fn number(server: &RedisServer, words: &[&str]) -> i64 {

@@ -98,7 +98,13 @@ fn take_of_bundle(subjects: &[u64], permit: PermitId, wait: u64) -> Operation {
     let charge = |subject: &u64| {
         Charge::new(Arc::clone(&policy), Subject::new(&format!("of-bundle-{subject}")).unwrap())
     };
-    let terms = Terms { permit, max_wait: Span::from_secs(wait * 3), call: None, readings: false };
+    let terms = Terms {
+        permit,
+        max_wait: Span::from_secs(wait * 3),
+        call: None,
+        readings: false,
+        new_accounts: tollway_core::NewAccounts::Make,
+    };
     Operation { charges: subjects.iter().map(charge).collect(), action: Action::Take(terms) }
 }
 
@@ -225,6 +231,7 @@ impl Course {
             max_wait: Span::from_secs(self.random.below(2) * 30),
             call: self.random.percent(25).then(|| CallId::new(&id).unwrap()),
             readings: self.random.percent(30),
+            new_accounts: tollway_core::NewAccounts::Make,
         }
     }
 

@@ -7,6 +7,7 @@ mod conformance;
 mod consumers;
 mod consumers_broken;
 mod consumers_engine;
+mod full;
 mod golden_bytes;
 mod link;
 mod numbers;

@@ -119,7 +119,13 @@ fn deed(random: &mut Random, policy: &Policy, permit: u128, now: Timestamp) -> O
         policy.cost([("requests", amount)]).unwrap()
     };
     let charge = Charge::new(Arc::new(policy.clone()), Subject::SHARED).with_cost(cost(random));
-    let terms = Terms { permit: PermitId(permit), max_wait: Span::from_hours(1), call: None, readings: true };
+    let terms = Terms {
+        permit: PermitId(permit),
+        max_wait: Span::from_hours(1),
+        call: None,
+        readings: true,
+        new_accounts: tollway_core::NewAccounts::Make,
+    };
     let booking =
         tollway_core::Booking { permit: PermitId(permit), granted_at: now, at: now, good_until: now };
     let action = match random.below(10) {

@@ -45,6 +45,7 @@ pub(crate) fn ready(worker: &Worker) -> Response {
 pub(crate) async fn metrics(worker: &Worker) -> Response {
     let mut samples = worker.state.limiter.samples().await;
     samples.extend(worker.state.counts.samples());
+    samples.extend(worker.state.counts.bounded_samples(&worker.state.new_subjects.bounded));
     metrics_text(prometheus_text(&samples))
 }
 

@@ -8,6 +8,7 @@ mod access;
 mod descriptors;
 mod inbound;
 mod listen;
+mod new_subjects;
 mod number;
 mod subject_template;
 mod whole;
@@ -29,6 +30,8 @@ pub use descriptors::{DescriptorRule, DescriptorTarget, ENTRIES_PER_RULE_MAX, En
 pub use listen::ListenAddress;
 pub use subject_template::{SubjectPiece, SubjectTemplate};
 pub use whole::ConfigWithServer;
+
+pub use crate::new_subjects::NewSubjectsRate;
 
 /// The limit of callers without credentials, unless the file sets one.
 const ANONYMOUS_LIMIT: &str = "1000 requests / hour from first call";
@@ -71,6 +74,8 @@ pub struct ServerConfig {
     pub connections: usize,
     /// The connection limit per client address. Trusted proxies are exempt.
     pub connections_per_address: usize,
+    /// How many new subjects a client network may bring to a store in Redis; `None` is no bound.
+    pub new_subjects: Option<NewSubjectsRate>,
     /// How long the server keeps serving after a stop signal while `/ready` returns 503, so that load balancers move away
     /// before any request is refused.
     pub drain: Duration,
@@ -109,6 +114,7 @@ impl Default for ServerConfig {
             workers: None,
             connections: CONNECTIONS_DEFAULT,
             connections_per_address: CONNECTIONS_PER_ADDRESS_DEFAULT,
+            new_subjects: Some(NewSubjectsRate::default()),
             drain: Duration::ZERO,
             grace: GRACE_DEFAULT,
             headers: HeaderChoice::FOR_PROXIES,
@@ -161,6 +167,7 @@ fn read(mut section: Section<'_>, names: &[&str], policies: &[Arc<Policy>]) -> S
     let workers = number::read(&mut section, "workers", 1..=WORKERS_MAX);
     let connections = number::read(&mut section, "connections", 1..=CONNECTIONS_MAX);
     let per_address = number::read(&mut section, "connections_per_address", 1..=CONNECTIONS_MAX);
+    let new_subjects = new_subjects::read(&mut section);
     let drain = read_time(&mut section, "drain", "5s");
     let grace = read_time(&mut section, "grace", "10s");
     let headers = inbound::read_headers(&mut section);
@@ -182,6 +189,7 @@ fn read(mut section: Section<'_>, names: &[&str], policies: &[Arc<Policy>]) -> S
         workers,
         connections: connections.unwrap_or(base.connections),
         connections_per_address: per_address.unwrap_or(base.connections_per_address),
+        new_subjects: new_subjects.unwrap_or(base.new_subjects),
         drain: drain.unwrap_or(base.drain),
         grace: grace.unwrap_or(base.grace),
         headers: headers.unwrap_or(base.headers),

@@ -48,7 +48,7 @@ impl Consumers {
                 }
             },
         };
-        counted.answer(denied_with).await
+        counted.answer(worker, caller, headers, denied_with).await
     }
 }
 

@@ -10,6 +10,7 @@ use serde::Serialize;
 use smallvec::{SmallVec, smallvec};
 use tollway::core::{Algorithm, Calendar, Decision, Fault, Reading, WhenStoreFails};
 use tollway::{Limit, Span, TakeError, Timestamp};
+use tollway_inbound::address::Network;
 use tollway_inbound::escapes::escaped;
 use tollway_inbound::headers::{self, HeaderChoice, LimitStatus, TooManyRequests, WOULD_DENY};
 use tollway_inbound::{Admission, InboundTake, decision_of};
@@ -20,48 +21,65 @@ use super::message::{
 };
 use super::resolve::{Count, ResolvedRequest};
 use super::service::Failure;
+use crate::bounded_take::{Undecided, decide, too_many_charges};
+use crate::connection::Caller;
 use crate::http::Problem;
 use crate::worker::Worker;
 
 /// Answers `ShouldRateLimit`.
 pub(super) async fn should_rate_limit(
     worker: &Worker,
+    client: ClientOfCall<'_>,
     request: &RateLimitRequest,
 ) -> Result<RateLimitResponse, Failure> {
     let resolved = ResolvedRequest::new(worker, request).await?;
     let mut draft = ResponseDraft::new(resolved.counts.len());
-    match decide(worker, &resolved, &mut draft).await {
+    match decide_all(worker, client, &resolved, &mut draft).await {
         Ok(()) => {}
+        // Denied, not failed: a proxy that fails open would let the request through.
+        Err(Undecided::TooManyCharges) => {
+            draft.refuse_all(RefusalBody::of_problem(&too_many_charges()));
+            draft.add_header("retry-after", "1");
+        }
         // For example a subject that the store cannot hold. Clients choose it, and must not bypass the limit with it.
-        Err(TakeError::Store(error)) if error.fault == Fault::Caller => {
+        Err(Undecided::Failed(TakeError::Store(error))) if error.fault == Fault::Caller => {
             draft.refuse_all(RefusalBody::of_problem(&Problem::from(TakeError::Store(error))));
         }
-        Err(error) => return Err(error.into()),
+        Err(Undecided::Failed(error)) => return Err(error.into()),
     }
     Ok(draft.into_response(resolved))
 }
 
+/// Where a call is from.
+#[derive(Clone, Copy)]
+pub(super) struct ClientOfCall<'c> {
+    pub(super) caller: &'c Caller,
+    pub(super) network: Option<Network>,
+}
+
 /// Reads the counts that add no hits, and takes the rest.
-async fn decide(
+async fn decide_all(
     worker: &Worker,
+    client: ClientOfCall<'_>,
     resolved: &ResolvedRequest,
     draft: &mut ResponseDraft,
-) -> Result<(), TakeError> {
+) -> Result<(), Undecided> {
     for (index, count) in resolved.counts.iter().enumerate().filter(|(_, count)| count.is_read_only()) {
-        Box::pin(read_usage(index, count, draft)).await?;
+        Box::pin(read_usage(index, count, draft)).await.map_err(Undecided::Failed)?;
     }
     if resolved.is_blocked() || draft.over {
         return Ok(());
     }
-    take(worker, resolved, draft).await
+    take(worker, client, resolved, draft).await
 }
 
 /// Takes all counts or none.
 async fn take(
     worker: &Worker,
+    client: ClientOfCall<'_>,
     resolved: &ResolvedRequest,
     draft: &mut ResponseDraft,
-) -> Result<(), TakeError> {
+) -> Result<(), Undecided> {
     let mut counts: SmallVec<[(usize, &Count); 4]> = SmallVec::new();
     for (index, count) in resolved.counts.iter().enumerate().filter(|(_, count)| !count.is_read_only()) {
         if count.is_shadow() && count.is_above_limit() {
@@ -73,8 +91,8 @@ async fn take(
     if counts.is_empty() {
         return Ok(());
     }
-    let take = InboundTake::now(counts.iter().map(|(_, count)| count.charge()));
-    let taken = take.decide().await?;
+    let mut take = InboundTake::now(counts.iter().map(|(_, count)| count.charge()));
+    let taken = decide(worker, client.caller, client.network, &mut take).await?;
     let decision = decision_of(&taken);
     let mut statuses = take.limit_statuses(decision, false);
     let mut rest = &mut *statuses;
@@ -220,6 +238,10 @@ impl ResponseDraft {
         headers::write(statuses, decision, |name, value| {
             self.headers.push(HeaderValue { key: name.to_owned(), value: value.to_string() });
         });
+    }
+
+    fn add_header(&mut self, key: &str, value: &str) {
+        self.headers.push(HeaderValue { key: key.to_owned(), value: value.to_owned() });
     }
 
     /// Denies every descriptor.

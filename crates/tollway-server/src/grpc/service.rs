@@ -12,8 +12,9 @@ use tollway::core::Fault;
 use tollway::{BindError, TakeError};
 use tollway_inbound::escapes::escaped;
 
-use super::answer::should_rate_limit;
+use super::answer::{ClientOfCall, should_rate_limit};
 use super::message::{Health, HealthCheckRequest, HealthCheckResponse, RateLimitRequest, frame, unframe};
+use crate::bounded_take::client_network;
 use crate::connection::Caller;
 use crate::http::{Body, Problem, Response, read};
 use crate::listener::ListenerKind;
@@ -73,12 +74,13 @@ async fn call(worker: &Worker, caller: &Caller, request: Request<Incoming>) -> R
         "/grpc.health.v1.Health/Check" => CalledMethod::HealthCheck,
         _ => return Err(Failure::new(StatusCode::Unimplemented, "no such method")),
     };
+    let client = ClientOfCall { caller, network: client_network(worker, caller, request.headers()) };
     let body = read(caller, request).await.map_err(|problem| unread(&problem))?;
     let message = unframe(body)?;
     match method {
         CalledMethod::ShouldRateLimit => {
             let request: RateLimitRequest = decoded(message)?;
-            should_rate_limit(worker, &request).await.map(|response| frame(&response))
+            should_rate_limit(worker, client, &request).await.map(|response| frame(&response))
         }
         CalledMethod::HealthCheck => {
             let request: HealthCheckRequest = decoded(message)?;

@@ -18,6 +18,7 @@ use super::for_proxy::refused_with;
 use super::problem::Problem;
 use super::query::Query;
 use super::take::put_headers;
+use crate::bounded_take::{Undecided, client_network, decide, too_many_charges};
 use crate::connection::Caller;
 use crate::known_policies::KnownPolicy;
 use crate::rules::Rules;
@@ -42,7 +43,7 @@ pub(super) async fn answer(
         return Box::pin(consumers.authorize(worker, caller, headers, denied_with)).await;
     }
     let counted = count_under_policy(worker, query.required("policy")?, caller, headers)?;
-    counted.answer(denied_with).await
+    counted.answer(worker, caller, headers, denied_with).await
 }
 
 /// A request with the policy and subject it counts under.
@@ -86,10 +87,23 @@ impl CountedRequest {
         Ok(Self { known, subject, caller })
     }
 
-    pub(crate) async fn answer(&self, denied_with: StatusCode) -> Result<Response, Problem> {
+    pub(crate) async fn answer(
+        &self,
+        worker: &Worker,
+        client: &Caller,
+        headers: &HeaderMap,
+        denied_with: StatusCode,
+    ) -> Result<Response, Problem> {
         let Self { known, subject, caller } = self;
-        let take = InboundTake::now([known.charge(subject, SmallVec::new())]);
-        let taken = take.decide().await?;
+        let mut take = InboundTake::now([known.charge(subject, SmallVec::new())]);
+        let network = client_network(worker, client, headers);
+        let taken = match decide(worker, client, network, &mut take).await {
+            Ok(taken) => taken,
+            Err(Undecided::TooManyCharges) => {
+                return Ok(refused_with(denied_with, too_many_charges().into_response()));
+            }
+            Err(Undecided::Failed(error)) => return Err(error.into()),
+        };
         let decision = decision_of(&taken);
         let statuses = take.limit_statuses(decision, false);
         let mut response = match &taken {

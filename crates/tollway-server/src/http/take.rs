@@ -8,8 +8,9 @@ use hyper::body::Incoming;
 use hyper::header::{HeaderName, HeaderValue};
 use hyper::{Request, StatusCode};
 use smallvec::SmallVec;
-use tollway::core::Decision;
+use tollway::core::{Decision, NewAccounts};
 use tollway::{Denied, Permit, TakeError};
+use tollway_inbound::address::Network;
 use tollway_inbound::headers::{self, LimitStatus, whole_ms};
 use tollway_inbound::{InboundTake, decision_of};
 
@@ -17,6 +18,7 @@ use super::body::{self, Response, json, json_list};
 use super::problem::Problem;
 use super::request_bodies::{Amounts, ChargeBody, TakeBody};
 use super::response_bodies::{BatchEntry, LimitAnswer, TakeAnswer};
+use crate::bounded_take::{client_network, decide};
 use crate::bounds::TAKES_PER_BATCH_MAX;
 use crate::connection::Caller;
 use crate::known_policies::KnownPolicy;
@@ -27,17 +29,25 @@ pub(super) async fn answer(
     caller: &Caller,
     request: Request<Incoming>,
 ) -> Result<Response, Problem> {
+    let client = ClientOfTake { caller, network: client_network(worker, caller, request.headers()) };
     let body = body::read(caller, request).await?;
     let is_batch = body.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'[');
-    if is_batch { answer_batch(worker, &body).await } else { answer_one(worker, &body).await }
+    if is_batch { answer_batch(worker, client, &body).await } else { answer_one(worker, client, &body).await }
 }
 
-async fn answer_one(worker: &Worker, body: &[u8]) -> Result<Response, Problem> {
+/// Where takes are from.
+#[derive(Clone, Copy)]
+struct ClientOfTake<'c> {
+    caller: &'c Caller,
+    network: Option<Network>,
+}
+
+async fn answer_one(worker: &Worker, client: ClientOfTake<'_>, body: &[u8]) -> Result<Response, Problem> {
     let body: TakeBody<'_> = serde_json::from_slice(body).map_err(|error| Problem::bad_json(&error))?;
     let requested = body.requested()?;
     let policies = requested.policies(worker)?;
-    let take = requested.under(&policies);
-    let taken = take.decide().await?;
+    let mut take = requested.under(&policies);
+    let taken = decide(worker, client.caller, client.network, &mut take).await?;
     let decision = decision_of(&taken);
     let statuses = take.limit_statuses(decision, false);
     // `grant` consumes the permit below; the headers need only the time and the outcome.
@@ -51,27 +61,31 @@ async fn answer_one(worker: &Worker, body: &[u8]) -> Result<Response, Problem> {
 }
 
 /// Independent takes: each has its own decision or error.
-async fn answer_batch(worker: &Worker, body: &[u8]) -> Result<Response, Problem> {
+async fn answer_batch(worker: &Worker, client: ClientOfTake<'_>, body: &[u8]) -> Result<Response, Problem> {
     let takes: Vec<TakeBody<'_>> = serde_json::from_slice(body).map_err(|error| Problem::bad_json(&error))?;
     if takes.len() > TAKES_PER_BATCH_MAX {
         return Err(Problem::too_many_takes(takes.len()));
     }
     // Concurrent, so that a remote store gets them in one batch.
-    let entries = join_all(takes.iter().map(async |take| entry(worker, take).await)).await;
+    let entries = join_all(takes.iter().map(async |take| entry(worker, client, take).await)).await;
     Ok(json_list(&entries))
 }
 
 /// One entry of a batch's response, in JSON.
-async fn entry(worker: &Worker, body: &TakeBody<'_>) -> Vec<u8> {
-    let answered = answer_entry(worker, body).await;
+async fn entry(worker: &Worker, client: ClientOfTake<'_>, body: &TakeBody<'_>) -> Vec<u8> {
+    let answered = answer_entry(worker, client, body).await;
     answered.unwrap_or_else(|problem| serde_json::to_vec(&BatchEntry::Problem(problem)).unwrap_or_default())
 }
 
-async fn answer_entry(worker: &Worker, body: &TakeBody<'_>) -> Result<Vec<u8>, Problem> {
+async fn answer_entry(
+    worker: &Worker,
+    client: ClientOfTake<'_>,
+    body: &TakeBody<'_>,
+) -> Result<Vec<u8>, Problem> {
     let requested = body.requested()?;
     let policies = requested.policies(worker)?;
-    let take = requested.under(&policies);
-    let taken = take.decide().await?;
+    let mut take = requested.under(&policies);
+    let taken = decide(worker, client.caller, client.network, &mut take).await?;
     let statuses = take.limit_statuses(decision_of(&taken), false);
     let entry = match taken {
         Ok(permit) => entry_json(TakeAnswer::grant(worker, permit, &statuses)),
@@ -110,7 +124,7 @@ impl RequestedTake<'_> {
             known.charge(requested.subject, requested.amounts.iter().copied().collect())
         };
         let charges = self.charges.iter().zip(policies).map(charge).collect();
-        InboundTake { charges, wait: self.wait, id: self.id }
+        InboundTake { charges, wait: self.wait, id: self.id, new_accounts: NewAccounts::default() }
     }
 }
 

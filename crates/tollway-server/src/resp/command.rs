@@ -81,7 +81,7 @@ pub(super) fn answer(worker: &Worker, session: &mut Session, arguments: &[&[u8]]
         return wrong_number(command.name, out);
     }
     match (command.action, arguments) {
-        (Action::Throttle, _) => throttle::answer(worker, arguments, outbox),
+        (Action::Throttle, _) => throttle::answer(worker, session, arguments, outbox),
         (Action::Ping, [_, message]) | (Action::Echo, [_, message]) => out.bulk(message),
         (Action::Ping | Action::Echo, _) => out.simple("PONG"),
         (Action::Hello, _) => hello::hello(worker, session, arguments, out),

@@ -51,7 +51,8 @@ impl Resp {
 
 /// Serves one connection until the client closes it, a deadline cuts it off, or the server stops.
 pub(crate) async fn serve(worker: &Worker, mut stream: impl AsyncRead + AsyncWrite + Unpin, caller: Caller) {
-    let mut conversation = Conversation { worker, session: Session::new(), kept: Vec::new(), behind: false };
+    let mut conversation =
+        Conversation { worker, session: Session::of(&caller), kept: Vec::new(), behind: false };
     if let Err(error) = conversation.hold(&mut stream, &caller).await {
         tracing::debug!(%error, "a connection ended badly");
     }

@@ -1,8 +1,14 @@
 //! The state of one connection.
 
+use std::rc::Rc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
+use tollway_inbound::address::{Network, Peer};
+
 use super::reply::Protocol;
+use crate::charge_budget::{ChargesInFlight, ConnectionCharges};
+use crate::connection::Caller;
+use crate::new_subjects::network_of;
 use crate::worker::Worker;
 
 /// A client's session.
@@ -14,13 +20,39 @@ pub(super) struct Session {
     /// Whether no token is needed.
     open: bool,
     ended: bool,
+    peer: Peer,
+    charges: ConnectionCharges,
 }
 
 impl Session {
-    pub(super) fn new() -> Self {
+    pub(super) fn of(caller: &Caller) -> Self {
         static LAST: AtomicI64 = AtomicI64::new(0);
         let id = LAST.fetch_add(1, Ordering::Relaxed).saturating_add(1);
-        Self { id, protocol: Protocol::default(), authenticated: false, open: false, ended: false }
+        let (peer, charges) = (caller.peer, Rc::clone(&caller.charges));
+        Self {
+            id,
+            protocol: Protocol::default(),
+            authenticated: false,
+            open: false,
+            ended: false,
+            peer,
+            charges,
+        }
+    }
+
+    /// Room for one more charge in flight to the store.
+    pub(super) fn admit(&self, worker: &Worker) -> Option<ChargesInFlight> {
+        let in_flight = worker.charges.admit(&self.charges, 1);
+        if in_flight.is_none() {
+            worker.state.counts.charge_denied();
+        }
+        in_flight
+    }
+
+    /// The client's network, if its new subjects are bounded.
+    pub(super) fn network(&self, worker: &Worker) -> Option<Network> {
+        let is_bounded = worker.state.new_subjects.is_bounded();
+        is_bounded.then(|| network_of(&worker.state.rules().address, self.peer, [] as [&[u8]; 0])).flatten()
     }
 
     /// A number that no other client of this process has.

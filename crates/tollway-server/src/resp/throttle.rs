@@ -4,18 +4,23 @@
 //! makes sense, and the seconds until the bucket is full. Errors have the wording of redis-cell where it has one.
 
 use std::pin::Pin;
+use std::sync::Arc;
 
-use tollway::core::{FastDecision, Reading};
+use tollway::core::{FastDecision, NewAccounts, Reading};
 use tollway::{Span, TakeError, Taken};
 
 use super::chosen::{COUNT_MAX, Choice, Chosen, PERIOD_SECONDS_MAX};
 use super::outbox::Outbox;
 use super::reply::Reply;
 use super::request;
+use super::session::Session;
 use crate::worker::Worker;
 
 /// A reply that waits for the store.
 pub(super) type Later = Pin<Box<dyn Future<Output = Result<Throttled, TakeError>>>>;
+
+/// When a take is worth another try that was denied because too many were in flight.
+const RETRY_AFTER: Span = Span::from_secs(1);
 
 /// The parsed arguments.
 struct Wanted<'a> {
@@ -36,7 +41,7 @@ pub(super) struct Throttled {
 }
 
 /// Answers the command; at once if the store is in this process.
-pub(super) fn answer(worker: &Worker, arguments: &[&[u8]], outbox: &mut Outbox) {
+pub(super) fn answer(worker: &Worker, session: &Session, arguments: &[&[u8]], outbox: &mut Outbox) {
     let asked = Wanted::read(arguments).and_then(|wanted| {
         let chosen = worker.resp.chosen.find(&worker.state.limiter, wanted.choice);
         Ok((chosen.map_err(|problem| format!("ERR {problem}"))?, wanted))
@@ -52,9 +57,18 @@ pub(super) fn answer(worker: &Worker, arguments: &[&[u8]], outbox: &mut Outbox) 
         Ok(taken) => Throttled::of(&chosen, quantity, &taken).write(&mut outbox.written),
         // The store is not in this process; nothing was sent yet.
         Err(TakeError::BlockingInAsync) => {
+            let Some(in_flight) = session.admit(worker) else {
+                return Throttled::for_now(&chosen).write(&mut outbox.written);
+            };
             let key = key.to_owned();
+            let (state, network) = (Arc::clone(&worker.state), session.network(worker));
             outbox.later(Box::pin(async move {
-                let taken = chosen.ask(&key, quantity).await?;
+                let _in_flight = in_flight;
+                let new = network.map_or(NewAccounts::Make, |network| state.new_subjects.allowed_to(network));
+                let taken = chosen.ask(&key, quantity).new_accounts(new).await?;
+                if let (Some(network), Some(decision)) = (network, taken.decision()) {
+                    state.new_subjects.made(network, decision.accounts_made);
+                }
                 Ok(Throttled::of(&chosen, quantity, &taken))
             }));
         }
@@ -143,6 +157,12 @@ impl Chosen {
 }
 
 impl Throttled {
+    /// Denied for a second.
+    fn for_now(chosen: &Chosen) -> Self {
+        let retry_after = Some(RETRY_AFTER);
+        Self { limited: true, size: chosen.size, remaining: 0, retry_after, reset_after: RETRY_AFTER }
+    }
+
     fn of(chosen: &Chosen, quantity: u64, taken: &Taken<'_>) -> Self {
         let denied = match taken {
             Taken::Granted(_) => None,

@@ -20,6 +20,7 @@ pub(crate) use connection_deadlines::ConnectionDeadlines;
 pub(crate) use workers::{Load, Workers};
 
 use crate::bounds::LOOK_INTERVAL;
+use crate::charge_budget::ChargeBudget;
 use crate::connection::{self, Arrival};
 use crate::counts::count;
 use crate::grpc::Grpc;
@@ -37,6 +38,8 @@ pub(crate) struct Worker {
     pub(crate) http: Http,
     pub(crate) grpc: Grpc,
     pub(crate) resp: Resp,
+    /// Charges in flight to the store.
+    pub(crate) charges: Rc<ChargeBudget>,
     /// Bytes of incomplete bodies.
     pub(crate) unread: Rc<Cell<usize>>,
     clock: Rc<CoarseClock>,
@@ -65,13 +68,14 @@ impl Drop for Watch {
 }
 
 impl Worker {
-    fn new(state: Arc<ServerState>) -> Self {
+    fn new(state: Arc<ServerState>, workers: usize) -> Self {
         Self {
             state,
             policies: KnownPolicies::default(),
             http: Http::new(),
             grpc: Grpc::default(),
             resp: Resp::new(),
+            charges: Rc::new(ChargeBudget::of_one(workers)),
             unread: Rc::default(),
             clock: Rc::default(),
             connections: RefCell::default(),
@@ -116,8 +120,8 @@ impl Worker {
 }
 
 /// Serves connections until the acceptors are gone; then lets running requests finish within `grace`.
-async fn run(state: Arc<ServerState>, mut inbox: mpsc::Receiver<Arrival>, grace: Duration) {
-    let worker = Rc::new(Worker::new(state));
+async fn run(state: Arc<ServerState>, workers: usize, mut inbox: mpsc::Receiver<Arrival>, grace: Duration) {
+    let worker = Rc::new(Worker::new(state, workers));
     let looking = tokio::task::spawn_local(look_after(Rc::clone(&worker)));
     while let Some(arrival) = inbox.recv().await {
         tokio::task::spawn_local(connection::serve(Rc::clone(&worker), arrival));

@@ -41,8 +41,8 @@ impl Workers {
         workers: usize,
         grace: Duration,
     ) -> Result<Self, ServeError> {
-        let members =
-            (0..workers).map(|number| start_one(format!("{name}-{number}"), Arc::clone(state), grace));
+        let start = |number| start_one(format!("{name}-{number}"), Arc::clone(state), workers, grace);
+        let members = (0..workers).map(start);
         members.collect::<Result<_, _>>().map(Self)
     }
 
@@ -71,7 +71,12 @@ impl Workers {
     }
 }
 
-fn start_one(name: String, state: Arc<ServerState>, grace: Duration) -> Result<Member, ServeError> {
+fn start_one(
+    name: String,
+    state: Arc<ServerState>,
+    workers: usize,
+    grace: Duration,
+) -> Result<Member, ServeError> {
     let machine = |error: std::io::Error| ServeError::Machine(error.to_string());
     let (inbox, receiver) = mpsc::channel(INBOX_MAX);
     let (tell_started, started) = std::sync::mpsc::sync_channel(1);
@@ -86,7 +91,7 @@ fn start_one(name: String, state: Arc<ServerState>, grace: Duration) -> Result<M
         match runtime {
             Ok(runtime) => {
                 let _ = tell_started.send(Ok(()));
-                runtime.block_on(run(state, receiver, grace));
+                runtime.block_on(run(state, workers, receiver, grace));
                 // What still runs has exceeded its grace.
                 drop(runtime);
                 let _ = tell_ended.send(());

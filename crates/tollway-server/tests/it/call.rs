@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 
 use bytes::Bytes;
+use futures_util::future::join_all;
 use http_body_util::{BodyExt, Full};
 use hyper::Request;
 use hyper::client::conn::http2::{SendRequest, handshake};
@@ -48,11 +49,20 @@ impl Connection {
 
     /// Sends these bytes as the body of a call.
     pub(crate) fn send(&mut self, path: &str, content_type: &str, body: impl Into<Bytes>) -> Reply {
-        let request = Request::post(format!("http://test{path}")).header("content-type", content_type);
-        let request = request.header("te", "trailers").body(Full::new(body.into())).unwrap();
+        self.send_all([(path, content_type, body.into())]).remove(0)
+    }
+
+    /// Sends requests at once, each a path, a content type and a body.
+    pub(crate) fn send_all<'a>(
+        &mut self,
+        requests: impl IntoIterator<Item = (&'a str, &'a str, Bytes)>,
+    ) -> Vec<Reply> {
         let Self { runtime, send } = self;
-        runtime.block_on(async {
-            let answered = async {
+        let replies = requests.into_iter().map(|(path, content_type, body)| {
+            let request = Request::post(format!("http://test{path}")).header("content-type", content_type);
+            let request = request.header("te", "trailers").body(Full::new(body)).unwrap();
+            let mut send = send.clone();
+            async move {
                 send.ready().await.unwrap();
                 let (head, body) = send.send_request(request).await.unwrap().into_parts();
                 let body = body.collect().await.unwrap();
@@ -67,9 +77,10 @@ impl Connection {
                     message: header("grpc-message").unwrap_or_default(),
                     body: body.to_bytes(),
                 }
-            };
-            tokio::time::timeout(LONG, answered).await.expect("an answer")
-        })
+            }
+        });
+        let replies: Vec<_> = replies.collect();
+        runtime.block_on(async { tokio::time::timeout(LONG, join_all(replies)).await.expect("an answer") })
     }
 
     /// A call with one message.

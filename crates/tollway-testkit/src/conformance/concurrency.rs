@@ -149,7 +149,13 @@ impl<'r> Round<'r> {
     fn call(&self, key: u64, id: Option<u64>, amount: u64, gives_back: bool) -> Call {
         let charge = self.charge(key, amount);
         let call = id.map(|id| CallId::new(&id.to_string()).expect("a number is an id"));
-        let terms = Terms { permit: fresh_permit(), max_wait: Span::ZERO, call, readings: true };
+        let terms = Terms {
+            permit: fresh_permit(),
+            max_wait: Span::ZERO,
+            call,
+            readings: true,
+            new_accounts: tollway_core::NewAccounts::Make,
+        };
         let (outcome, when) = self.apply(Operation::one(charge.clone(), Action::Take(terms)));
         let (told, grant) = match outcome {
             Outcome::Decided(decision) => match decision.outcome {

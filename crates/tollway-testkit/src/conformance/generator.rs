@@ -215,7 +215,13 @@ impl Generator {
     fn terms(&mut self, call: Option<CallId>) -> Terms {
         let waits = [0, 0, 1_000, 300_000, 5_000_000, 60_000_000, 3_600_000_000];
         let max_wait = Span::from_micros(*self.random.pick(&waits));
-        Terms { permit: fresh_permit(), max_wait, call, readings: self.random.percent(50) }
+        Terms {
+            permit: fresh_permit(),
+            max_wait,
+            call,
+            readings: self.random.percent(50),
+            new_accounts: tollway_core::NewAccounts::Make,
+        }
     }
 
     /// Mostly one charge, sometimes several, never the same twice.

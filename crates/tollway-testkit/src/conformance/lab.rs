@@ -68,7 +68,13 @@ impl<'r> Lab<'r> {
 
     /// Starts a take under this policy; by default one request of the shared subject, without a wait.
     pub(super) fn ask(&self, policy: &Policy) -> TakeBuilder<'_, 'r> {
-        let terms = Terms { permit: fresh_permit(), max_wait: Span::ZERO, call: None, readings: true };
+        let terms = Terms {
+            permit: fresh_permit(),
+            max_wait: Span::ZERO,
+            call: None,
+            readings: true,
+            new_accounts: tollway_core::NewAccounts::Make,
+        };
         TakeBuilder { lab: self, charges: Charges::new(), terms }.and(policy)
     }
 
@@ -120,7 +126,13 @@ impl<'r> Lab<'r> {
     }
 
     pub(super) fn begin(&self, permit: &Permit, max_wait: Span) -> Begun {
-        let terms = Terms { permit: fresh_permit(), max_wait, call: None, readings: false };
+        let terms = Terms {
+            permit: fresh_permit(),
+            max_wait,
+            call: None,
+            readings: false,
+            new_accounts: tollway_core::NewAccounts::Make,
+        };
         match self.apply(&Operation {
             charges: permit.charges.clone(),
             action: Action::Begin(permit.booking, terms),

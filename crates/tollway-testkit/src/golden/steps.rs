@@ -220,7 +220,13 @@ fn charge(policy: &Policy, subject: &str, cost: &[(&str, u64)]) -> Charge {
 
 fn terms(permit: u128, max_wait: Span, call: Option<&str>) -> Terms {
     let call = call.map(|id| CallId::new(id).unwrap());
-    Terms { permit: PermitId(permit), max_wait, call, readings: false }
+    Terms {
+        permit: PermitId(permit),
+        max_wait,
+        call,
+        readings: false,
+        new_accounts: tollway_core::NewAccounts::Make,
+    }
 }
 
 fn take(permit: u128) -> Action {

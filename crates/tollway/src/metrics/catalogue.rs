@@ -166,7 +166,7 @@ pub(super) static STORE_EVENTS: Metric = metric(
     Counter,
     "times",
     &["event"],
-    "what the store counts of itself: reads, writes, conditional_failures, throttles, retries and others",
+    "what the store counts of itself: reads, writes, conditional_failures, throttles, retries, decided_while_full and others",
 )
 .in_cloudwatch("RateLimiterStoreEvents");
 pub(super) static STORE_LATENCY: Metric = metric(
@@ -177,6 +177,13 @@ pub(super) static STORE_LATENCY: Metric = metric(
     "how long single requests to the store took, by what the store calls them: read, write",
 )
 .in_cloudwatch("RateLimiterStoreLatency");
+pub(super) static STORE_MEMORY_USED: Metric = metric(
+    "tollway_store_memory_used_ratio",
+    Gauge,
+    "",
+    &[],
+    "how much of the memory that it may use the store uses; above 1 it has no room for new subjects",
+);
 pub(super) static STORE_PER_CALL: Metric = metric(
     "tollway_store_per_call",
     Histogram,
@@ -253,7 +260,7 @@ pub(super) static API_REFUSALS: Metric = metric(
 );
 
 /// All metrics, in export order.
-pub static METRICS: [&Metric; 26] = [
+pub static METRICS: [&Metric; 27] = [
     &TOKENS_ACQUIRED,
     &TOKENS_AVAILABLE,
     &ACQUISITION_FAILURES,
@@ -270,6 +277,7 @@ pub static METRICS: [&Metric; 26] = [
     &STORE_DEGRADED,
     &STORE_EVENTS,
     &STORE_LATENCY,
+    &STORE_MEMORY_USED,
     &STORE_PER_CALL,
     &STORE_THROTTLED,
     &ACQUISITION_SLOW,

@@ -9,8 +9,8 @@ use super::catalogue::{
     ACQUISITION_FAILURES, ACQUISITION_LATENCY, ACQUISITION_SLOW, API_CEILING, API_COOLDOWN, API_RATE,
     API_REFUSALS, API_TOKENS, CONFIG_RELOADS, CONFIG_WRONG, DECISIONS, DEGRADED_DECISIONS,
     FALLBACK_ACTIVATED, INCIDENTS, INCIDENTS_DROPPED, METRICS_DROPPED, Metric, NEVER_OVER, PERMITS_LOST,
-    STORE_DEGRADED, STORE_EVENTS, STORE_LATENCY, STORE_PER_CALL, STORE_THROTTLED, TOKENS_ACQUIRED,
-    TOKENS_AVAILABLE, WOULD_DENY,
+    STORE_DEGRADED, STORE_EVENTS, STORE_LATENCY, STORE_MEMORY_USED, STORE_PER_CALL, STORE_THROTTLED,
+    TOKENS_ACQUIRED, TOKENS_AVAILABLE, WOULD_DENY,
 };
 use super::{Metrics, PolicyCounts};
 use crate::Limiter;
@@ -179,6 +179,9 @@ impl SampleSet {
     fn add_store(&mut self, figures: StoreFigures) {
         for (event, count) in figures.counts {
             self.add(&STORE_EVENTS, &[event], count);
+        }
+        if let Some(used) = figures.memory_used {
+            self.put(&STORE_MEMORY_USED, &[], Figure::Millionths(used));
         }
         for (operation, latencies) in figures.latencies {
             self.add_latencies(&STORE_LATENCY, &[operation], latencies);

@@ -12,6 +12,12 @@ use crate::humanize;
 /// From this memory usage on, in percent, a server counts as full.
 const FULL_PERCENT: u64 = 95;
 
+/// From this memory usage on it fills, and the store raises an alarm.
+const FILLING_PERCENT: u64 = 80;
+
+/// The first major version whose scripts may run while it is full.
+const DECIDES_WHEN_FULL: u64 = 7;
+
 /// The output of `INFO`.
 struct Info(String);
 
@@ -19,6 +25,7 @@ impl Info {
     async fn ask(server: &mut Server) -> Option<Self> {
         let mut text: String = server.ask(&["INFO", "memory"]).await.ok()?;
         text += &server.ask::<String>(&["INFO", "persistence"]).await.ok()?;
+        text += &server.ask::<String>(&["INFO", "server"]).await.unwrap_or_default();
         Some(Self(text))
     }
 
@@ -31,12 +38,20 @@ impl Info {
     fn number(&self, name: &str) -> Option<u64> {
         self.text(name)?.parse().ok()
     }
+
+    /// The version, if it is too old to decide while it is full.
+    fn old_version(&self) -> Option<&str> {
+        let version = self.text("redis_version")?;
+        let major: u64 = version.split('.').next()?.parse().ok()?;
+        (major < DECIDES_WHEN_FULL).then_some(version)
+    }
 }
 
 pub(super) async fn look_at(config: &WholeConfig, server: &mut Server, findings: &mut Findings) {
     let Some(info) = Info::ask(server).await else { return };
     findings.findings.extend(eviction(&info, &server.cli));
     findings.findings.extend(full(&info, &server.cli));
+    findings.findings.extend(refuses_when_full(&info));
     if has_long_limits(config) && info.text("aof_enabled") == Some("0") {
         let saves: Result<Vec<String>, _> = server.ask(&["CONFIG", "GET", "save"]).await;
         // A server that refuses CONFIG GET may still save.
@@ -70,19 +85,43 @@ fn full(info: &Info, cli: &RedisCli) -> Option<Finding> {
     let most = info.number("maxmemory").filter(|most| *most > 0)?;
     let used = info.number("used_memory")?;
     let share = used.saturating_mul(100).checked_div(most)?;
-    (share >= FULL_PERCENT).then(|| {
-        let (used, most) = (humanize::count(used), humanize::count(most));
-        Finding::problem(
-            "memory-full",
-            format!("Redis is full: it uses {used} of {most} bytes"),
-            "it rejects new counters or evicts existing ones",
-            format!(
-                "raise maxmemory ({cli} CONFIG SET maxmemory BYTES, and redis.conf); find what grows: {cli} --bigkeys{}, \
-                 and keys without TTL",
-                cli.hint()
-            ),
+    if share < FILLING_PERCENT {
+        return None;
+    }
+    let what = format!("it uses {} of {} bytes", humanize::count(used), humanize::count(most));
+    let fix = format!(
+        "raise maxmemory ({cli} CONFIG SET maxmemory BYTES, and redis.conf); find what grows: {cli} --bigkeys{}, and \
+         keys without TTL",
+        cli.hint()
+    );
+    let then = if info.old_version().is_some() {
+        "it refuses every grant, and each policy follows its `when_store_fails`"
+    } else {
+        "subjects that are new to it share 1,024 accounts of their policy, and may be denied because of others"
+    };
+    Some(if share >= FULL_PERCENT {
+        Finding::problem("memory-full", format!("Redis is full: {what}"), then, fix)
+    } else {
+        Finding::note(
+            "memory-filling",
+            format!("Redis fills up: {what}"),
+            format!("once it is full, {then}"),
+            fix,
         )
     })
+}
+
+/// A server that is old decides nothing while it is full.
+fn refuses_when_full(info: &Info) -> Option<Finding> {
+    info.number("maxmemory").filter(|most| *most > 0)?;
+    let version = info.old_version()?;
+    Some(Finding::note(
+        "refuses-when-full",
+        format!("this Redis is {version}, and has a maxmemory"),
+        "once it is full it refuses every grant, and each policy follows its `when_store_fails`; from 7.0 on, accounts are \
+         still counted",
+        "use Redis 7.0 or newer, or Valkey",
+    ))
 }
 
 fn has_long_limits(config: &WholeConfig) -> bool {
@@ -132,7 +171,13 @@ mod tests {
         assert_eq!(level("maxmemory:0\nmaxmemory_policy:allkeys-lru\n"), Some(Note));
         assert_eq!(level("maxmemory:9\nmaxmemory_policy:volatile-ttl\n"), Some(Problem));
         assert!(full("used_memory:95\nmaxmemory:100\n").is_some());
-        assert!(full("used_memory:94\nmaxmemory:100\n").is_none());
+        let code = |text: &str| full(text).map(|finding| finding.code);
+        assert_eq!(code("used_memory:94\nmaxmemory:100\n"), Some("memory-filling"));
+        assert_eq!(code("used_memory:79\nmaxmemory:100\n"), None);
+        let old = "used_memory:1\nmaxmemory:100\nredis_version:6.2.14\n";
+        assert!(refuses_when_full(&info(old)).is_some());
+        assert!(refuses_when_full(&info(&old.replace("6.2.14", "7.0.15"))).is_none());
+        assert!(refuses_when_full(&info(&old.replace("maxmemory:100", "maxmemory:0"))).is_none());
         assert!(full("used_memory:94\nmaxmemory:0\n").is_none());
     }
 }

@@ -46,7 +46,7 @@ impl Failure {
                     Fault::Account if retry == Retry::Useless => EngineFault::Caller,
                     Fault::Account | Fault::Throttled => EngineFault::Busy,
                     Fault::Network => EngineFault::Network,
-                    Fault::Store => EngineFault::Storage,
+                    Fault::Store | Fault::Full => EngineFault::Storage,
                 };
                 EngineError { fault, retry, message }
             }

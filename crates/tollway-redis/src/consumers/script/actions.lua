@@ -103,9 +103,19 @@ local function correct(operation)
   return { "settled", whole_of_it and "whole" or "partly" }
 end
 
+-- Whether a settle takes more than was reserved, and nothing less.
+local function takes_more(operation)
+  for _, meter in ipairs(operation.meters) do
+    if meter[ACTUAL] < meter[AMOUNT] then return false end
+  end
+  return operation.verb == "settle"
+end
+
 -- What is known of this refund, if it may come twice and has.
 local function known_refund(operation)
   if not operation.remember then return nil end
+  -- A full server remembers no more refunds. More to pay counts nevertheless, and again if it is repeated.
+  if is_full and takes_more(operation) then return nil end
   local longest = 0
   for _, meter in ipairs(operation.meters) do longest = max(longest, counters[meter[COUNTER]].period) end
   return remember_refund(operation.booking, longest)

@@ -19,6 +19,8 @@ local now = tonumber(time[1]) * 1000000 + tonumber(time[2])
 local now_millis = floor(now / 1000)
 -- Of the call in hand; `replaced` are the numbers of the keys that held no count and now hold one.
 local keys, counters, replaced = {}, {}, {}
+-- Whether the server has no room for new keys.
+local is_full = false
 
 -- As the server's own INCR writes it, and as exact as a number is here.
 local function whole(number)

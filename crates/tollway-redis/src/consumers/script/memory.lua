@@ -39,7 +39,9 @@ local function has_room_for_call()
   return live < CALL_IDS_MAX
 end
 
+-- A full server remembers no more: a take that is repeated with the id counts again.
 local function remember_call(id, asked, permit, good_until)
+  if is_full then return end
   if redis.call("HLEN", IDS) >= CALL_IDS_MAX then
     forget_calls(function(known) return known[5] <= now end)
   end
@@ -57,6 +59,7 @@ end
 -- answers that, and nothing has changed.
 local function remember_refund(booking, longest)
   if redis.call("ZSCORE", REFUNDS, booking.permit) then return "repeated" end
+  if is_full then return "dropped" end
   redis.call("ZREMRANGEBYSCORE", REFUNDS, "-inf", whole(now))
   if redis.call("ZCARD", REFUNDS) >= REFUNDS_MAX then return "dropped" end
   local expires = max(booking.at + longest * 1000, now + REFUND_REMEMBERED)

@@ -12,6 +12,7 @@ mod authorize;
 mod bodies;
 mod bounds;
 mod control_frames;
+mod flood_of_subjects;
 mod floods;
 mod lifecycle;
 mod metrics;

@@ -1,0 +1,79 @@
+//! Asks the server how much of its memory it uses: in the background, and only for the alarm and for what a full server
+//! still gets.
+
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use redis::{FromRedisValue, Value};
+use tokio::time::{sleep, timeout};
+
+use crate::connection::Connections;
+use crate::room::Room;
+
+/// How often the server is asked: `INFO memory` takes it some ten microseconds.
+const EVERY: Duration = Duration::from_secs(10);
+
+/// How often it is asked while it is full.
+const EVERY_WHILE_FULL: Duration = Duration::from_secs(1);
+
+/// Starts to ask, once, on the runtime of the caller. It ends with the link.
+pub(crate) fn start(room: &Arc<Room>, connections: &Arc<Connections>) {
+    if !room.is_watched.swap(true, Ordering::Relaxed) {
+        tokio::spawn(watch(Arc::downgrade(room), Arc::downgrade(connections)));
+    }
+}
+
+async fn watch(room: Weak<Room>, connections: Weak<Connections>) {
+    loop {
+        let Some(asked) = room.upgrade() else { return };
+        if asked.is_full() {
+            sleep(EVERY_WHILE_FULL).await;
+        } else {
+            // It asks at once when it finds the server full.
+            let _ = timeout(EVERY, asked.found_full.notified()).await;
+        }
+        let Some(connections) = connections.upgrade() else { return };
+        // A server that does not answer keeps its last figure; the calls notice that it is away.
+        if let Some(used) = memory_used(&connections).await {
+            asked.note_memory(used);
+        }
+    }
+}
+
+/// How much of its `maxmemory` it uses, in millionths; of a Cluster, the fullest node. 0 without such a bound.
+async fn memory_used(connections: &Connections) -> Option<u64> {
+    let mut info = redis::cmd("INFO");
+    info.arg("memory");
+    let answer = connections.get().await.ok()?.send(vec![info]).await.pop()?.ok()?;
+    match answer {
+        Value::Map(nodes) => nodes.into_iter().filter_map(|(_, info)| used_of(info)).max(),
+        info => used_of(info),
+    }
+}
+
+fn used_of(info: Value) -> Option<u64> {
+    let text = String::from_redis_value(info.extract_error().ok()?).ok()?;
+    let number = |name: &str| {
+        let value = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
+        value.trim().parse::<u64>().ok()
+    };
+    let (used, most) = (number("used_memory")?, number("maxmemory")?);
+    Some(used.saturating_mul(1_000_000).checked_div(most).unwrap_or(0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_share_of_the_memory_is_read() {
+        let info = |text: &str| used_of(Value::BulkString(text.as_bytes().to_vec()));
+        assert_eq!(
+            info("# Memory\r\nused_memory:800\r\nused_memory_rss:9\r\nmaxmemory:1000\r\n"),
+            Some(800_000)
+        );
+        assert_eq!(info("used_memory:800\r\nmaxmemory:0\r\n"), Some(0), "no bound");
+        assert_eq!(info("used_memory:800\r\n"), None);
+    }
+}
