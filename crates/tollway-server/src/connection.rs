@@ -8,7 +8,7 @@ use tollway_inbound::address::Peer;
 use crate::connection_limits::ConnectionSlot;
 use crate::counts::Open;
 use crate::http::{self, BodyMemory};
-use crate::listener::ListenerKind;
+use crate::listener::{ListenerKind, Reach};
 use crate::resp;
 use crate::socket::{Accepted, Watched};
 use crate::worker::{ConnectionDeadlines, Load, Worker};
@@ -18,6 +18,7 @@ pub(crate) struct Arrival {
     pub(crate) socket: Accepted,
     pub(crate) peer: Peer,
     pub(crate) listener: ListenerKind,
+    pub(crate) reach: Reach,
     pub(crate) _slot: ConnectionSlot,
     pub(crate) _open: Open,
     pub(crate) _load: Load,
@@ -28,6 +29,7 @@ pub(crate) struct Arrival {
 pub(crate) struct Caller {
     pub(crate) peer: Peer,
     pub(crate) listener: ListenerKind,
+    pub(crate) reach: Reach,
     pub(crate) deadlines: Rc<ConnectionDeadlines>,
     pub(crate) body_memory: Rc<BodyMemory>,
 }
@@ -39,6 +41,7 @@ pub(crate) async fn serve(worker: Rc<Worker>, arrival: Arrival) {
     let caller = Caller {
         peer: arrival.peer,
         listener: arrival.listener,
+        reach: arrival.reach,
         deadlines: Rc::clone(&watch.deadlines),
         body_memory,
     };

@@ -27,6 +27,7 @@ mod known_policies;
 mod listener;
 mod metrics;
 mod needs_restart;
+mod once_a_minute;
 mod open_listeners;
 mod permit;
 mod resp;

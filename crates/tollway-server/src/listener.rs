@@ -50,6 +50,17 @@ impl Listeners {
     }
 }
 
+/// Who can reach a listener.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reach {
+    /// Processes of this machine, over a unix socket.
+    Unix,
+    /// Processes of this machine, over TCP. Its browsers, too, and so every web page they show.
+    Loopback,
+    /// Other machines.
+    Network,
+}
+
 /// One listening socket.
 #[derive(Debug)]
 pub(crate) enum Listener {
@@ -76,6 +87,14 @@ impl Listener {
         match self {
             Self::Tcp(_, address) => ListenAddress::Tcp(*address),
             Self::Unix(file, _) => ListenAddress::Unix { path: file.path().to_owned(), mode: None },
+        }
+    }
+
+    pub(crate) fn reach(&self) -> Reach {
+        match self {
+            Self::Unix(..) => Reach::Unix,
+            Self::Tcp(_, address) if address.ip().to_canonical().is_loopback() => Reach::Loopback,
+            Self::Tcp(..) => Reach::Network,
         }
     }
 

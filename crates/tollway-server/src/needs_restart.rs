@@ -27,6 +27,8 @@ pub fn needs_restart(in_force: &ServerConfig, read: &ServerConfig) -> Vec<&'stat
         write_token: _,
         resp_token: _,
         tls: _,
+        hosts: _,
+        allowed_origins: _,
     } = in_force;
     let keys = [
         ("listen", *listen == read.listen),

@@ -16,6 +16,7 @@ use crate::bounds::{
 use crate::connection_limits::ConnectionLimits;
 use crate::counts::Counts;
 use crate::listener::Listener;
+use crate::once_a_minute::OnceAMinute;
 use crate::open_listeners::OpenListeners;
 use crate::permit::Seal;
 use crate::rules::Rules;
@@ -52,6 +53,7 @@ pub(crate) struct ServerState {
     pub(crate) store_health: StoreHealth,
     pub(crate) patience: Patience,
     pub(crate) counts: Arc<Counts>,
+    pub(crate) unknown_host_logged: OnceAMinute,
     rules: ArcSwap<Rules>,
     #[cfg(feature = "consumers")]
     pub(crate) consumers: arc_swap::ArcSwapOption<crate::consumers::Consumers>,
@@ -83,6 +85,7 @@ impl Server {
             store_health: StoreHealth::default(),
             patience: Patience::default(),
             counts: Arc::default(),
+            unknown_host_logged: OnceAMinute::default(),
             rules,
             #[cfg(feature = "consumers")]
             consumers: arc_swap::ArcSwapOption::empty(),

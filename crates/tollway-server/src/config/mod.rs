@@ -1,10 +1,11 @@
 //! `[server]`: where `tollway serve` listens, which proxies it trusts, and how it responds.
 //!
 //! `whole` reads it with all other sections that the server needs, `listen` has listen addresses, `access` tokens and
-//! certificates, `inbound` settings for requests, `descriptors` the rules for Envoy, `subject_template` their subjects,
+//! certificates, `callers` the names and web pages that may call, `inbound` settings for requests, `descriptors` the rules for Envoy, `subject_template` their subjects,
 //! `number` integers within bounds.
 
 mod access;
+mod callers;
 mod descriptors;
 mod inbound;
 mod listen;
@@ -96,6 +97,10 @@ pub struct ServerConfig {
     pub permits_token: Option<Token>,
     /// The certificate for TLS on all TCP addresses.
     pub tls: Option<TlsFiles>,
+    /// The names under which clients reach the server, besides IP addresses and local names.
+    pub hosts: Vec<String>,
+    /// The origins of web pages that may call the server.
+    pub allowed_origins: Vec<String>,
 }
 
 impl Default for ServerConfig {
@@ -121,6 +126,8 @@ impl Default for ServerConfig {
             resp_token: None,
             permits_token: None,
             tls: None,
+            hosts: Vec::new(),
+            allowed_origins: Vec::new(),
         }
     }
 }
@@ -171,6 +178,8 @@ fn read(mut section: Section<'_>, names: &[&str], policies: &[Arc<Policy>]) -> S
         section.section("tokens").map(access::read_tokens).unwrap_or_default();
     let tls = section.section("tls").and_then(access::read_tls);
     let grpc = listen::read(&mut section, "grpc", "127.0.0.1:8081");
+    let hosts = callers::read_hosts(&mut section);
+    let allowed_origins = callers::read_origins(&mut section);
     let descriptors = descriptors::read(&mut section, names, policies);
     section.finish();
     ServerConfig {
@@ -194,6 +203,8 @@ fn read(mut section: Section<'_>, names: &[&str], policies: &[Arc<Policy>]) -> S
         resp_token,
         permits_token,
         tls,
+        hosts,
+        allowed_origins,
     }
 }
 

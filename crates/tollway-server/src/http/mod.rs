@@ -2,15 +2,19 @@
 //!
 //! `route` is the table of all paths, `body` reads and writes bodies, `request_bodies` and `response_bodies` are their types,
 //! `body_memory` bounds incomplete ones, `for_proxy` puts a denial into headers, `problem` is an error, `openapi` describes
-//! everything. `take`, `permit` and `authorize` handle requests. `new_streams` answers HTTP/2 streams together,
+//! everything. `caller_check` refuses foreign web pages and names, `cors` lets allowed pages read, `host_port` parses a name.
+//! `take`, `permit` and `authorize` handle requests. `new_streams` answers HTTP/2 streams together,
 //! `control_frames` closes connections that flood.
 
 pub(crate) mod authorize;
 mod body;
 mod body_memory;
+pub(crate) mod caller_check;
 mod control_frames;
+mod cors;
 pub(crate) mod for_proxy;
 pub(crate) mod fuzz;
+pub(crate) mod host_port;
 mod new_streams;
 pub(crate) mod openapi;
 mod permit;
@@ -37,6 +41,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 
 pub(crate) use body::{Response, json, metrics_text, no_content, read};
 pub(crate) use body_memory::BodyMemory;
+pub(crate) use caller_check::AllowedCallers;
 pub(crate) use problem::Problem;
 pub(crate) use query::Query;
 pub(crate) use request_bodies::{LimitBody, ResetBody};
@@ -130,13 +135,31 @@ async fn answer(worker: &Rc<Worker>, caller: &Caller, request: Request<Incoming>
     if grpc::is_grpc_call(caller, request.headers()) {
         return grpc::answer(worker, caller, request).await;
     }
+    if let Err(problem) = caller_check::has_one_host(&request) {
+        return problem.into_response();
+    }
+    // Before the request is moved; most configs allow no page.
+    let page = worker.state.rules().callers.allowed_origin(request.headers());
+    let mut response = match page.as_ref().and_then(|_| cors::preflight(&request)) {
+        Some(response) => response,
+        None => answer_route(worker, caller, request).await,
+    };
+    if let Some(origin) = page {
+        cors::let_read(&mut response, origin);
+    }
+    response
+}
+
+/// Answers a request by its route.
+async fn answer_route(worker: &Rc<Worker>, caller: &Caller, request: Request<Incoming>) -> Response {
     let head_only = request.method() == hyper::Method::HEAD;
     let found = match find(caller.listener, request.method(), request.uri().path()) {
         Ok(found) => found,
         Err(problem) => return problem.into_response(),
     };
     let Found { route, parameters } = found;
-    let answered = match admin::may_enter(route.access, worker, request.headers()) {
+    let may_call = caller_check::may_call(route.check, worker, caller, &request);
+    let answered = match may_call.and_then(|()| admin::may_enter(route.access, worker, request.headers())) {
         Err(problem) => Err(problem),
         Ok(()) => operate(route.operation, parameters, worker, caller, request).await,
     };

@@ -1,8 +1,9 @@
-//! The table of all routes: path, operation and required access.
+//! The table of all routes: path, operation, required access, and what is checked of the caller.
 
 use hyper::Method;
 use tollway_inbound::escapes::percent_decode;
 
+use super::caller_check::CallerCheck;
 use super::problem::Problem;
 #[cfg(feature = "consumers")]
 use crate::consumers::{JsonShape, Management, ROUTES as CONSUMER_ROUTES};
@@ -53,6 +54,7 @@ pub(crate) struct Route {
     pub(crate) path: &'static str,
     pub(crate) operation: Operation,
     pub(crate) access: Access,
+    pub(crate) check: CallerCheck,
 }
 
 impl Route {
@@ -62,8 +64,8 @@ impl Route {
     }
 }
 
-const fn decision(method: Method, path: &'static str, operation: Operation) -> Route {
-    Route { listener: ListenerKind::Decisions, method, path, operation, access: Access::Open }
+const fn decision(method: Method, path: &'static str, operation: Operation, check: CallerCheck) -> Route {
+    Route { listener: ListenerKind::Decisions, method, path, operation, access: Access::Open, check }
 }
 
 pub(crate) const fn administration(
@@ -72,20 +74,21 @@ pub(crate) const fn administration(
     operation: Operation,
     access: Access,
 ) -> Route {
-    Route { listener: ListenerKind::Administration, method, path, operation, access }
+    let check = CallerCheck::HostAndPage;
+    Route { listener: ListenerKind::Administration, method, path, operation, access, check }
 }
 
 /// All but those of consumers, the most frequent first.
 static ROUTES: [Route; 19] = [
-    decision(Method::POST, "/v1/take", Operation::Take),
-    decision(Method::GET, "/v1/authorize", Operation::Authorize),
-    decision(Method::POST, "/v1/authorize", Operation::Authorize),
-    decision(Method::POST, "/v1/begin", Operation::Begin),
-    decision(Method::POST, "/v1/settle", Operation::Settle),
-    decision(Method::POST, "/v1/done", Operation::Done),
-    decision(Method::POST, "/v1/return", Operation::Return),
-    decision(Method::POST, "/v1/renew", Operation::Renew),
-    decision(Method::GET, "/openapi.json", Operation::OpenApi),
+    decision(Method::POST, "/v1/take", Operation::Take, CallerCheck::HostAndPage),
+    decision(Method::GET, "/v1/authorize", Operation::Authorize, CallerCheck::Proxied),
+    decision(Method::POST, "/v1/authorize", Operation::Authorize, CallerCheck::Proxied),
+    decision(Method::POST, "/v1/begin", Operation::Begin, CallerCheck::HostAndPage),
+    decision(Method::POST, "/v1/settle", Operation::Settle, CallerCheck::HostAndPage),
+    decision(Method::POST, "/v1/done", Operation::Done, CallerCheck::HostAndPage),
+    decision(Method::POST, "/v1/return", Operation::Return, CallerCheck::HostAndPage),
+    decision(Method::POST, "/v1/renew", Operation::Renew, CallerCheck::HostAndPage),
+    decision(Method::GET, "/openapi.json", Operation::OpenApi, CallerCheck::Host),
     administration(Method::GET, "/health", Operation::Health, Access::Open),
     administration(Method::GET, "/ready", Operation::Ready, Access::Open),
     administration(Method::GET, "/openapi.json", Operation::OpenApi, Access::Open),

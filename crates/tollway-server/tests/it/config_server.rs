@@ -31,6 +31,8 @@ fn every_key_of_the_server_is_read() {
     assert_eq!(server.read_token, Some(Token::Variable("TOLLWAY_READ_TOKEN".to_owned())));
     assert_eq!(server.write_token, Some(Token::File(in_folder("secrets/write"))));
     let (certificate, key) = (in_folder("server.pem"), PathBuf::from("/etc/tollway/server.key"));
+    assert_eq!((&server.hosts[0][..], server.hosts.len()), ("tollway.example.com", 1));
+    assert_eq!(server.allowed_origins, ["https://app.example.com:8443"]);
     assert_eq!(server.tls, Some(TlsFiles { certificate, key }));
 }
 

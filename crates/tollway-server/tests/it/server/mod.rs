@@ -23,3 +23,4 @@ mod store_down;
 mod take;
 #[cfg(feature = "tls")]
 mod tls;
+mod web_pages;
