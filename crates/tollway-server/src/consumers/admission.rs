@@ -14,6 +14,7 @@ use crate::grpc::resolve::{Count, ResolvedRequest};
 use crate::grpc::service::{Failure, StatusCode as GrpcStatus};
 use crate::http::authorize::{CountedRequest, address};
 use crate::http::for_proxy::refused_with;
+use crate::http::identity_header::identity_header;
 use crate::http::{Problem, Response, no_content};
 use crate::worker::Worker;
 
@@ -28,7 +29,11 @@ impl Consumers {
     ) -> Result<Response, Problem> {
         let free = || Ok(no_content(StatusCode::OK));
         let refused = |problem: Problem| Ok(refused_with(denied_with, problem.into_response()));
-        let counted = match self.who.calls(|name| Some(headers.get(name)?.as_bytes())) {
+        if let Some(problem) = self.who.headers().find_map(|name| identity_header(headers, name).err()) {
+            return refused(problem);
+        }
+        let shown = |name: &str| identity_header(headers, name).ok().flatten();
+        let counted = match self.who.calls(shown) {
             Err(error) => return refused(Problem::unknown_consumer(&error)),
             Ok(None) => {
                 // Without this policy, requests without credentials are not limited.

@@ -15,6 +15,7 @@ use tollway_inbound::{ANONYMOUS_POLICY, InboundTake, decision_of};
 
 use super::body::{Response, json, no_content};
 use super::for_proxy::refused_with;
+use super::identity_header::identity_header;
 use super::problem::Problem;
 use super::query::Query;
 use super::take::put_headers;
@@ -61,19 +62,25 @@ fn count_under_policy(
     headers: &HeaderMap,
 ) -> Result<CountedRequest, Problem> {
     let rules = worker.state.rules();
-    let shown = rules.subject_headers.iter().find_map(|name| Some((name, headers.get(name)?)));
+    // Before the switch to another policy: a misspelt name is an error for every caller.
+    let known = worker.policies.find(&worker.state, policy)?;
+    let mut shown = None;
+    for name in &rules.subject_headers {
+        // Also those behind the first: which of two counts must not depend on the order.
+        let value = identity_header(headers, name)?;
+        shown = shown.or(value.map(|value| (name, value)));
+    }
     // The prefix says where the value is from, so that a client's key can never pass for an address.
     let (subject, anonymous) = match shown {
         Some((name, value)) => {
             let not_text = |_| Problem::bad_request(format!("the header {name} is not text"));
-            (format!("{name}:{}", std::str::from_utf8(value.as_bytes()).map_err(not_text)?), false)
+            (format!("{name}:{}", std::str::from_utf8(value).map_err(not_text)?), false)
         }
         None => {
             (format!("{ADDRESS}:{}", address(&rules, caller, headers)?), !rules.subject_headers.is_empty())
         }
     };
-    let policy = if anonymous { ANONYMOUS_POLICY } else { policy };
-    let known = worker.policies.find(&worker.state, policy)?;
+    let known = if anonymous { worker.policies.find(&worker.state, ANONYMOUS_POLICY)? } else { known };
     let caller = if anonymous { CallerKind::Anonymous } else { CallerKind::Subject };
     CountedRequest::new(known, subject, caller)
 }

@@ -15,6 +15,7 @@ mod cors;
 pub(crate) mod for_proxy;
 pub(crate) mod fuzz;
 pub(crate) mod host_port;
+pub(crate) mod identity_header;
 mod new_streams;
 pub(crate) mod openapi;
 mod permit;
