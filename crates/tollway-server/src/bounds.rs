@@ -39,13 +39,15 @@ pub struct Patience {
     pub body: Duration,
     /// For a client that does not read its responses.
     pub write: Duration,
+    /// How long the answer to a wrong token is delayed, so that guessing is slow.
+    pub wrong_token: Duration,
 }
 
 impl Default for Patience {
     fn default() -> Self {
         let [head, body, write] = [10; 3].map(Duration::from_secs);
         // Longer than the 60 seconds for which proxies keep idle connections, so that the client closes first.
-        Self { head, body, write, idle: Duration::from_secs(75) }
+        Self { head, body, write, idle: Duration::from_secs(75), wrong_token: Duration::from_secs(1) }
     }
 }
 
@@ -159,6 +161,15 @@ pub(crate) const TOKEN_BYTES_MIN: usize = 16;
 
 /// The longest token: a larger file is not a token file.
 pub(crate) const TOKEN_BYTES_MAX: usize = 1_024;
+
+/// Answers to wrong tokens that wait at the same time. Each holds a connection; beyond them a guess is answered at once.
+pub(crate) const WRONG_TOKEN_DELAYS_MAX: usize = 16;
+
+/// Addresses whose wrong tokens are logged one by one, for a minute each: more than a person can look at.
+pub(crate) const WRONG_TOKEN_ADDRESSES_MAX: usize = 1_024;
+
+/// Named tokens: one for each person and program that administers a server. A request is compared with all.
+pub(crate) const NAMED_TOKENS_MAX: usize = 64;
 
 /// How often the server retries to read the secret for permits from the store.
 pub(crate) const SECRET_RETRY_INTERVAL: Duration = Duration::from_secs(5);

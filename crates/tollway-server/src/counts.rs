@@ -6,7 +6,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use tollway::metrics::{Figure, Metric, Sample};
 
 use crate::ListenerKind;
-use crate::metrics::{CONNECTIONS_CUT_OFF, CONNECTIONS_OPEN, CONNECTIONS_TURNED_AWAY, CONNECTIONS_WAITED};
+use crate::metrics::{
+    CONNECTIONS_CUT_OFF, CONNECTIONS_OPEN, CONNECTIONS_TURNED_AWAY, CONNECTIONS_WAITED, WRONG_TOKENS,
+};
 
 /// The counts of every listener.
 #[derive(Default)]
@@ -24,6 +26,7 @@ pub(crate) struct ListenerCounts {
     pub(crate) waited: AtomicU64,
     pub(crate) turned_away: AtomicU64,
     pub(crate) cut_off: AtomicU64,
+    pub(crate) wrong_tokens: AtomicU64,
 }
 
 /// A metric and the count it shows.
@@ -61,11 +64,12 @@ impl Counts {
             ("resp", &self.resp),
             ("administration", &self.administration),
         ];
-        let figures: [MetricCount; 4] = [
+        let figures: [MetricCount; 5] = [
             (&CONNECTIONS_OPEN, |counts| &counts.open),
             (&CONNECTIONS_WAITED, |counts| &counts.waited),
             (&CONNECTIONS_TURNED_AWAY, |counts| &counts.turned_away),
             (&CONNECTIONS_CUT_OFF, |counts| &counts.cut_off),
+            (&WRONG_TOKENS, |counts| &counts.wrong_tokens),
         ];
         figures.into_iter().flat_map(move |(metric, count)| {
             kinds.map(|(kind, counts)| {

@@ -19,6 +19,7 @@ mod connection_limits;
 mod consumers;
 mod counts;
 mod error;
+mod exposure;
 #[doc(hidden)]
 pub mod fuzz;
 mod grpc;
@@ -47,10 +48,11 @@ pub use bounds::{
 };
 pub use config::{
     CONNECTIONS_DEFAULT, CONNECTIONS_PER_ADDRESS_DEFAULT, ConfigWithServer, DescriptorRule, DescriptorTarget,
-    ENTRIES_PER_RULE_MAX, EntryPattern, GRACE_DEFAULT, ListenAddress, ServerConfig, SubjectPiece,
-    SubjectTemplate, TlsFiles, Token, ValuePattern,
+    ENTRIES_PER_RULE_MAX, EntryPattern, GRACE_DEFAULT, ListenAddress, NamedToken, ServerConfig, SubjectPiece,
+    SubjectTemplate, TlsFiles, Token, TokenRight, ValuePattern,
 };
 pub use error::ServeError;
+pub use exposure::Exposure;
 pub use grpc::find_descriptor_rule;
 pub use listener::{ListenerKind, Listeners};
 pub use metrics::SERVER_METRICS;

@@ -32,6 +32,16 @@ pub(crate) static CONNECTIONS_CUT_OFF: Metric = by_listener(
     "connections cut off because the client was too slow to send a request head or a TLS handshake, or to read responses, or sent too many HTTP/2 control frames",
 );
 
+/// Wrong tokens.
+pub(crate) static WRONG_TOKENS: Metric = Metric {
+    name: "tollway_wrong_tokens_total",
+    kind: Counter,
+    unit: "tokens",
+    labels: &["door"],
+    meaning: "wrong tokens that clients sent; the log names their addresses",
+    cloudwatch: None,
+};
+
 /// All of them, in export order, after those of the limiter ([`METRICS`](tollway::metrics::METRICS)).
-pub static SERVER_METRICS: [&Metric; 4] =
-    [&CONNECTIONS_OPEN, &CONNECTIONS_WAITED, &CONNECTIONS_TURNED_AWAY, &CONNECTIONS_CUT_OFF];
+pub static SERVER_METRICS: [&Metric; 5] =
+    [&CONNECTIONS_OPEN, &CONNECTIONS_WAITED, &CONNECTIONS_TURNED_AWAY, &CONNECTIONS_CUT_OFF, &WRONG_TOKENS];

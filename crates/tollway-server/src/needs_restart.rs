@@ -28,6 +28,8 @@ pub fn needs_restart(in_force: &ServerConfig, read: &ServerConfig) -> Vec<&'stat
         resp_token: _,
         tls: _,
         hosts: _,
+        decisions_token: _,
+        named_tokens: _,
         allowed_origins: _,
     } = in_force;
     let keys = [

@@ -15,8 +15,17 @@ impl OnceAMinute {
     pub(crate) fn is_due(&self, limiter: &Limiter) -> bool {
         let now = limiter.clock().now().as_micros().max(1);
         let last = self.0.load(Ordering::Relaxed);
-        // After the clock was set back, the next line is not delayed by more than a minute.
-        let due = last == 0 || now.abs_diff(last) >= MINUTE_MICROS;
-        due && self.0.compare_exchange(last, now, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+        is_minute_over(last, now)
+            && self.0.compare_exchange(last, now, Ordering::Relaxed, Ordering::Relaxed).is_ok()
     }
+
+    /// Whether nothing was logged in the last minute.
+    pub(crate) fn is_over(&self, limiter: &Limiter) -> bool {
+        is_minute_over(self.0.load(Ordering::Relaxed), limiter.clock().now().as_micros())
+    }
+}
+
+/// A clock that was set back delays a line by a minute at most.
+fn is_minute_over(last: u64, now: u64) -> bool {
+    last == 0 || now.abs_diff(last) >= MINUTE_MICROS
 }

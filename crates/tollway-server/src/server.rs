@@ -6,15 +6,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use arc_swap::{ArcSwap, Guard};
 use tokio::sync::Notify;
 use tollway::{Limiter, StoreUrl};
+use tollway_inbound::address::Peer;
 
 use crate::accept::Acceptor;
-use crate::admin::{StoreHealth, read_permit_secret};
+use crate::admin::{StoreHealth, WrongTokens, read_permit_secret};
 use crate::bounds::{
     ADMINISTRATION_CONNECTIONS_MAX, ADMINISTRATION_CONNECTIONS_PER_ADDRESS_MAX, ADMINISTRATION_GRACE,
     Patience,
 };
 use crate::connection_limits::ConnectionLimits;
-use crate::counts::Counts;
+use crate::counts::{Counts, count};
+use crate::exposure::exposures;
 use crate::listener::Listener;
 use crate::once_a_minute::OnceAMinute;
 use crate::open_listeners::OpenListeners;
@@ -54,6 +56,7 @@ pub(crate) struct ServerState {
     pub(crate) patience: Patience,
     pub(crate) counts: Arc<Counts>,
     pub(crate) unknown_host_logged: OnceAMinute,
+    pub(crate) wrong_tokens: WrongTokens,
     rules: ArcSwap<Rules>,
     #[cfg(feature = "consumers")]
     pub(crate) consumers: arc_swap::ArcSwapOption<crate::consumers::Consumers>,
@@ -63,6 +66,12 @@ pub(crate) struct ServerState {
 impl ServerState {
     pub(crate) fn rules(&self) -> Guard<Arc<Rules>> {
         self.rules.load()
+    }
+
+    /// Counts and logs a wrong token.
+    pub(crate) fn note_wrong_token(&self, peer: Peer, listener: ListenerKind) {
+        count(&self.counts.at(listener).wrong_tokens);
+        self.wrong_tokens.log(&self.limiter, peer, listener);
     }
 
     /// Whether the server is draining or stopping.
@@ -86,6 +95,7 @@ impl Server {
             patience: Patience::default(),
             counts: Arc::default(),
             unknown_host_logged: OnceAMinute::default(),
+            wrong_tokens: WrongTokens::default(),
             rules,
             #[cfg(feature = "consumers")]
             consumers: arc_swap::ArcSwapOption::empty(),
@@ -148,6 +158,9 @@ impl Server {
         listeners: Listeners,
         shutdown: impl Future<Output = ()>,
     ) -> Result<(), ServeError> {
+        for exposure in exposures(&self.config, listeners.addresses()) {
+            tracing::warn!("{exposure}");
+        }
         let (administration, decisions): (Vec<_>, Vec<_>) =
             listeners.0.into_iter().partition(|(kind, _)| *kind == ListenerKind::Administration);
         for (_, listener) in &administration {
@@ -219,7 +232,7 @@ impl Server {
 
 /// Without a token, administration must be reachable from this machine only.
 fn check_administration(address: &ListenAddress, rules: &Rules) -> Result<(), ServeError> {
-    if rules.tokens.are_none() && !address.is_local() {
+    if rules.tokens.administration_has_none() && !address.is_local() {
         return Err(ServeError::OpenAdministration(address.clone()));
     }
     Ok(())

@@ -1,13 +1,14 @@
 //! `tollway doctor`: finds problems that keep limits from being enforced, with cause and fix. Read-only.
 //!
 //! One file per check: `consumers` (switch, callers and records), `store` (reachability, clock, writes and expiry), `redis`
-//! (keys and memory), `compare` (another config), `server` (a running server, over `http`). `finding` is the result of a
+//! (keys and memory), `listeners` (what other machines reach), `compare` (another config), `server` (a running server, over `http`). `finding` is the result of a
 //! check, `store_url` handles credentials in URLs, `shell` quotes words of the commands in fixes.
 
 mod compare;
 mod consumers;
 mod finding;
 mod http;
+mod listeners;
 #[cfg(feature = "redis")]
 mod redis;
 mod server;
@@ -112,6 +113,9 @@ async fn look(arguments: &Arguments, context: &Context, config: &WholeConfig, fi
             Ok(StoreUrl::File(path)) => store::look_at_file(&path, findings),
             _ => findings.add(store::in_memory()),
         },
+    }
+    if let Some(server) = config.server() {
+        listeners::look_at(server, findings);
     }
     if let Some(other) = &arguments.compare {
         compare::look_at(config, store, written, other, findings).await;

@@ -25,7 +25,8 @@ use tollway_inbound::ANONYMOUS_POLICY;
 use tollway_inbound::address::AddressRules;
 use tollway_inbound::headers::HeaderChoice;
 
-pub use access::{TlsFiles, Token};
+use access::ReadTokens;
+pub use access::{NamedToken, TlsFiles, Token, TokenRight};
 pub use descriptors::{DescriptorRule, DescriptorTarget, ENTRIES_PER_RULE_MAX, EntryPattern, ValuePattern};
 pub use listen::ListenAddress;
 pub use subject_template::{SubjectPiece, SubjectTemplate};
@@ -101,6 +102,10 @@ pub struct ServerConfig {
     pub hosts: Vec<String>,
     /// The origins of web pages that may call the server.
     pub allowed_origins: Vec<String>,
+    /// Where the token for decisions over HTTP and gRPC is kept; with `None` and no named one, clients need no token.
+    pub decisions_token: Option<Token>,
+    /// Tokens of single persons and programs.
+    pub named_tokens: Vec<NamedToken>,
 }
 
 impl Default for ServerConfig {
@@ -128,6 +133,8 @@ impl Default for ServerConfig {
             tls: None,
             hosts: Vec::new(),
             allowed_origins: Vec::new(),
+            decisions_token: None,
+            named_tokens: Vec::new(),
         }
     }
 }
@@ -143,9 +150,15 @@ impl ServerConfig {
         let sockets = [Some(&mut self.listen), self.admin.as_mut(), self.grpc.as_mut(), self.resp.as_mut()];
         let sockets = sockets.into_iter().flatten();
         let sockets = sockets.filter_map(ListenAddress::path_mut);
-        let tokens =
-            [&mut self.read_token, &mut self.write_token, &mut self.resp_token, &mut self.permits_token];
-        let tokens = tokens.into_iter().flatten().filter_map(Token::path_mut);
+        let tokens = [
+            &mut self.read_token,
+            &mut self.write_token,
+            &mut self.decisions_token,
+            &mut self.resp_token,
+            &mut self.permits_token,
+        ];
+        let named = self.named_tokens.iter_mut().map(|named| &mut named.token);
+        let tokens = tokens.into_iter().flatten().chain(named).filter_map(Token::path_mut);
         let tls = self.tls.iter_mut().flat_map(|files| [&mut files.certificate, &mut files.key]);
         for path in sockets.chain(tokens).chain(tls) {
             *path = folder.join(&*path);
@@ -174,8 +187,10 @@ fn read(mut section: Section<'_>, names: &[&str], policies: &[Arc<Policy>]) -> S
     let policy_headers = inbound::read_policy_headers(&mut section, names);
     let address = section.section("address").map(inbound::read_address);
     let subject_headers = section.section("authorize").map(inbound::read_subject_headers);
-    let [read_token, write_token, resp_token, permits_token] =
-        section.section("tokens").map(access::read_tokens).unwrap_or_default();
+    let ReadTokens {
+        keys: [read_token, write_token, decisions_token, resp_token, permits_token],
+        named: named_tokens,
+    } = section.section("tokens").map(access::read_tokens).unwrap_or_default();
     let tls = section.section("tls").and_then(access::read_tls);
     let grpc = listen::read(&mut section, "grpc", "127.0.0.1:8081");
     let hosts = callers::read_hosts(&mut section);
@@ -205,6 +220,8 @@ fn read(mut section: Section<'_>, names: &[&str], policies: &[Arc<Policy>]) -> S
         tls,
         hosts,
         allowed_origins,
+        decisions_token,
+        named_tokens,
     }
 }
 

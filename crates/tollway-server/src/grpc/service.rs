@@ -14,8 +14,9 @@ use tollway_inbound::escapes::escaped;
 
 use super::answer::should_rate_limit;
 use super::message::{Health, HealthCheckRequest, HealthCheckResponse, RateLimitRequest, frame, unframe};
+use crate::admin::may_enter;
 use crate::connection::Caller;
-use crate::http::{Body, Problem, Response, read};
+use crate::http::{Access, Body, Problem, Response, read};
 use crate::listener::ListenerKind;
 use crate::worker::Worker;
 
@@ -73,6 +74,14 @@ async fn call(worker: &Worker, caller: &Caller, request: Request<Incoming>) -> R
         "/grpc.health.v1.Health/Check" => CalledMethod::HealthCheck,
         _ => return Err(Failure::new(StatusCode::Unimplemented, "no such method")),
     };
+    if let CalledMethod::ShouldRateLimit = method {
+        let entered = may_enter(Access::Decide, &worker.state.rules(), worker, caller, request.headers());
+        if let Err(refused) = entered {
+            // Boxed: rare, and the future of every call would be larger.
+            let problem = Box::pin(refused.answer_late(worker)).await;
+            return Err(Failure::new(StatusCode::Unauthenticated, problem.detail()));
+        }
+    }
     let body = read(caller, request).await.map_err(|problem| unread(&problem))?;
     let message = unframe(body)?;
     match method {
@@ -123,6 +132,7 @@ pub(crate) enum StatusCode {
     Unimplemented = 12,
     Internal = 13,
     Unavailable = 14,
+    Unauthenticated = 16,
 }
 
 /// Why a call failed. Nothing was taken.

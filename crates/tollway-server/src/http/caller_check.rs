@@ -13,6 +13,7 @@ use super::query::shortened;
 use crate::ServerConfig;
 use crate::connection::Caller;
 use crate::listener::Reach;
+use crate::rules::Rules;
 use crate::worker::Worker;
 
 pub(super) const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
@@ -37,11 +38,11 @@ pub(crate) struct AllowedCallers {
 /// Checks the name and the sender of a request.
 pub(crate) fn may_call<B>(
     check: CallerCheck,
+    rules: &Rules,
     worker: &Worker,
     caller: &Caller,
     request: &Request<B>,
 ) -> Result<(), Problem> {
-    let rules = worker.state.rules();
     let allowed = &rules.callers;
     if let Some(host) = allowed.unknown_host(caller.reach, request) {
         if check != CallerCheck::Proxied {

@@ -31,6 +31,7 @@ use std::convert::Infallible;
 use std::future::poll_fn;
 use std::pin::pin;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use hyper::body::Incoming;
 use hyper::header::{CACHE_CONTROL, HeaderValue};
@@ -50,7 +51,7 @@ pub(crate) use response_body::Body;
 pub(crate) use route::{Access, Operation};
 pub(crate) use take::subject_or_shared;
 
-use crate::admin;
+use crate::admin::{self, Actor, Refused};
 use crate::bounds::{
     CONNECTION_WINDOW, HEAD_BYTES_MAX, MISTAKEN_STREAMS_MAX, PING_INTERVAL, RESET_STREAMS_MAX,
     SEND_BUFFER_MAX, STREAM_WINDOW, STREAMS_MAX,
@@ -60,7 +61,7 @@ use crate::grpc;
 use crate::worker::{Worker, yield_before_park};
 use control_frames::ControlFrameLimit;
 use new_streams::NewStreams;
-use route::{Found, find};
+use route::{Found, Route, find};
 
 /// For responses that must not be cached.
 const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
@@ -159,10 +160,13 @@ async fn answer_route(worker: &Rc<Worker>, caller: &Caller, request: Request<Inc
         Err(problem) => return problem.into_response(),
     };
     let Found { route, parameters } = found;
-    let may_call = caller_check::may_call(route.check, worker, caller, &request);
-    let answered = match may_call.and_then(|()| admin::may_enter(route.access, worker, request.headers())) {
-        Err(problem) => Err(problem),
-        Ok(()) => operate(route.operation, parameters, worker, caller, request).await,
+    let answered = match may_enter(route, worker, caller, &request) {
+        // Boxed, as below.
+        Err(refused) => Err(Box::pin(refused.answer_late(worker)).await),
+        Ok(token) => {
+            let actor = Actor::new(token, caller.peer);
+            operate(route.operation, parameters, worker, caller, &actor, request).await
+        }
     };
     let mut response = answered.unwrap_or_else(Problem::into_response);
     if route.changes() {
@@ -174,11 +178,24 @@ async fn answer_route(worker: &Rc<Worker>, caller: &Caller, request: Request<Inc
     response
 }
 
+/// Checks the caller's name, page and token; returns the token's name.
+fn may_enter(
+    route: &Route,
+    worker: &Worker,
+    caller: &Caller,
+    request: &Request<Incoming>,
+) -> Result<Option<Arc<str>>, Refused> {
+    let rules = worker.state.rules();
+    caller_check::may_call(route.check, &rules, worker, caller, request)?;
+    admin::may_enter(route.access, &rules, worker, caller, request.headers())
+}
+
 async fn operate(
     operation: Operation,
     parameters: Vec<String>,
     worker: &Rc<Worker>,
     caller: &Caller,
+    actor: &Actor,
     request: Request<Incoming>,
 ) -> Result<Response, Problem> {
     match operation {
@@ -196,13 +213,13 @@ async fn operate(
         Operation::Metrics => Ok(Box::pin(admin::metrics(worker)).await),
         Operation::Policies => Ok(admin::policies(worker)),
         Operation::Usage => Box::pin(admin::usage(worker, &request)).await,
-        Operation::Reset => Box::pin(admin::reset(worker, caller, request)).await,
-        Operation::SetLimit => Box::pin(admin::set_limit(worker, caller, parameters, request)).await,
-        Operation::ClearLimit => Box::pin(admin::clear_limit(worker, parameters)).await,
-        Operation::RedisHealth => Box::pin(admin::redis_health(worker, request.headers())).await,
+        Operation::Reset => Box::pin(admin::reset(worker, caller, actor, request)).await,
+        Operation::SetLimit => Box::pin(admin::set_limit(worker, caller, actor, parameters, request)).await,
+        Operation::ClearLimit => Box::pin(admin::clear_limit(worker, actor, parameters)).await,
+        Operation::RedisHealth => Box::pin(admin::redis_health(worker, caller, request.headers())).await,
         #[cfg(feature = "consumers")]
         Operation::Manage(what, shape) => {
-            Box::pin(crate::consumers::manage(what, shape, worker, caller, parameters, request)).await
+            Box::pin(crate::consumers::manage(what, shape, worker, caller, actor, parameters, request)).await
         }
     }
 }

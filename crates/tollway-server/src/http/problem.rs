@@ -142,7 +142,8 @@ impl Problem {
     }
 
     pub(crate) fn no_token() -> Self {
-        let detail = "this needs a valid token, as in `Authorization: Bearer TOKEN`";
+        let detail =
+            "this needs a valid token, as in `Authorization: Bearer TOKEN` or `X-Tollway-Token: TOKEN`";
         Self::new(StatusCode::UNAUTHORIZED, "urn:tollway:no-token", "no valid token", detail)
             .with_header(WWW_AUTHENTICATE, "Bearer")
     }
@@ -162,6 +163,11 @@ impl Problem {
         let detail = "a browser sent this for a web page of another origin; if the page is yours, name its origin in \
                       `allowed_origins` of [server], as in `allowed_origins = [\"https://app.example.com\"]`";
         Self::new(StatusCode::FORBIDDEN, "urn:tollway:foreign-page", "a foreign web page", detail)
+    }
+
+    pub(crate) fn another_right() -> Self {
+        let detail = "this token is for something else ([server.tokens] says for what)";
+        Self::new(StatusCode::FORBIDDEN, "urn:tollway:another-right", "the token has another right", detail)
     }
 
     pub(crate) fn may_not_write() -> Self {

@@ -39,6 +39,8 @@ pub(crate) enum Operation {
 pub(crate) enum Access {
     /// No token.
     Open,
+    /// A token for decisions, if the config has one.
+    Decide,
     /// A token that may read.
     Read,
     /// A token that may write.
@@ -65,7 +67,11 @@ impl Route {
 }
 
 const fn decision(method: Method, path: &'static str, operation: Operation, check: CallerCheck) -> Route {
-    Route { listener: ListenerKind::Decisions, method, path, operation, access: Access::Open, check }
+    let access = match operation {
+        Operation::OpenApi => Access::Open,
+        _ => Access::Decide,
+    };
+    Route { listener: ListenerKind::Decisions, method, path, operation, access, check }
 }
 
 pub(crate) const fn administration(

@@ -162,8 +162,13 @@ mod tests {
 
     fn deadlines() -> (Rc<CoarseClock>, Rc<ConnectionDeadlines>) {
         let clock = Rc::new(CoarseClock::default());
-        let patience =
-            Patience { head: 10 * SECOND, idle: 75 * SECOND, body: 10 * SECOND, write: 5 * SECOND };
+        let patience = Patience {
+            head: 10 * SECOND,
+            idle: 75 * SECOND,
+            body: 10 * SECOND,
+            write: 5 * SECOND,
+            ..Patience::default()
+        };
         (Rc::clone(&clock), Rc::new(ConnectionDeadlines::new(clock, patience)))
     }
 

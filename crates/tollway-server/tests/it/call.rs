@@ -48,7 +48,19 @@ impl Connection {
 
     /// Sends these bytes as the body of a call.
     pub(crate) fn send(&mut self, path: &str, content_type: &str, body: impl Into<Bytes>) -> Reply {
+        self.send_with(path, content_type, &[], body)
+    }
+
+    /// The same, with more metadata.
+    pub(crate) fn send_with(
+        &mut self,
+        path: &str,
+        content_type: &str,
+        metadata: &[(&str, String)],
+        body: impl Into<Bytes>,
+    ) -> Reply {
         let request = Request::post(format!("http://test{path}")).header("content-type", content_type);
+        let request = metadata.iter().fold(request, |request, (name, value)| request.header(*name, value));
         let request = request.header("te", "trailers").body(Full::new(body.into())).unwrap();
         let Self { runtime, send } = self;
         runtime.block_on(async {
