@@ -14,6 +14,10 @@ pub(crate) const BODIES_BYTES_PER_CONNECTION_MAX: usize = 1_024 * 1_024;
 /// The most bytes of incomplete bodies on all connections of a worker, so that many clients together are bounded.
 pub(crate) const BODIES_BYTES_PER_WORKER_MAX: usize = 64 * 1_024 * 1_024;
 
+/// What an open HTTP/2 stream counts in the worker's bytes while its body is incomplete: its state, of about 2,500 bytes. Its
+/// head is dropped before.
+pub(crate) const OPEN_STREAM_BYTES: usize = 4 * 1_024;
+
 /// The longest request head, in bytes: the usual bound of proxies, so that requests they forward fit. hyper limits the
 /// number of headers to 100.
 pub const HEAD_BYTES_MAX: usize = 16 * 1_024;
@@ -71,6 +75,9 @@ pub(crate) const ADMINISTRATION_CONNECTIONS_PER_ADDRESS_MAX: usize = 128;
 /// The longest grace of the administration, which closes after all decisions: twice the store timeout. A shorter grace in
 /// the config wins.
 pub(crate) const ADMINISTRATION_GRACE: Duration = Duration::from_secs(1);
+
+/// Connections of the administration beyond its limit, for health checks alone: probes of a few orchestrators.
+pub(crate) const HEALTH_CONNECTIONS_MAX: usize = 32;
 
 /// How often a worker checks the deadlines of its connections, so that a request need not set a timer.
 pub(crate) const LOOK_INTERVAL: Duration = Duration::from_millis(250);

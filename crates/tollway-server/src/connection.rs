@@ -30,18 +30,21 @@ pub(crate) struct Caller {
     pub(crate) peer: Peer,
     pub(crate) listener: ListenerKind,
     pub(crate) reach: Reach,
+    /// Whether it may only check the health: all other slots of the administration are in use.
+    pub(crate) health_only: bool,
     pub(crate) deadlines: Rc<ConnectionDeadlines>,
     pub(crate) body_memory: Rc<BodyMemory>,
 }
 
 /// Serves a connection until it ends.
 pub(crate) async fn serve(worker: Rc<Worker>, arrival: Arrival) {
-    let watch = worker.watch(arrival.listener);
+    let watch = worker.watch(arrival.listener, arrival.peer);
     let body_memory = Rc::new(BodyMemory::beside(&worker.unread));
     let caller = Caller {
         peer: arrival.peer,
         listener: arrival.listener,
         reach: arrival.reach,
+        health_only: watch.health_only,
         deadlines: Rc::clone(&watch.deadlines),
         body_memory,
     };

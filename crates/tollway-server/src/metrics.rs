@@ -29,7 +29,7 @@ pub(crate) static CONNECTIONS_TURNED_AWAY: Metric = by_listener(
 pub(crate) static CONNECTIONS_CUT_OFF: Metric = by_listener(
     "tollway_connections_cut_off_total",
     Counter,
-    "connections cut off because the client was too slow to send a request head or a TLS handshake, or to read responses, or sent too many HTTP/2 control frames",
+    "connections cut off because the client was too slow to send a request head or a TLS handshake, or to read responses, or sent too many HTTP/2 control frames, or yielded to a newer one of the administration",
 );
 
 /// Wrong tokens.

@@ -12,7 +12,7 @@ use crate::accept::Acceptor;
 use crate::admin::{StoreHealth, WrongTokens, read_permit_secret};
 use crate::bounds::{
     ADMINISTRATION_CONNECTIONS_MAX, ADMINISTRATION_CONNECTIONS_PER_ADDRESS_MAX, ADMINISTRATION_GRACE,
-    Patience,
+    HEALTH_CONNECTIONS_MAX, Patience,
 };
 use crate::connection_limits::ConnectionLimits;
 use crate::counts::{Counts, count};
@@ -216,8 +216,8 @@ impl Server {
     ) -> Result<OpenListeners, ServeError> {
         let state = Arc::clone(&self.state);
         let limits = Arc::new(ConnectionLimits::new(
-            ADMINISTRATION_CONNECTIONS_MAX,
-            ADMINISTRATION_CONNECTIONS_PER_ADDRESS_MAX,
+            ADMINISTRATION_CONNECTIONS_MAX + HEALTH_CONNECTIONS_MAX,
+            ADMINISTRATION_CONNECTIONS_PER_ADDRESS_MAX + HEALTH_CONNECTIONS_MAX / 2,
         ));
         let grace = self.config.grace.min(ADMINISTRATION_GRACE);
         let workers = Workers::start(&state, "tollway-admin", listeners.len().min(1), grace)?;

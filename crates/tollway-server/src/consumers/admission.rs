@@ -1,7 +1,7 @@
 //! How a consumer's request counts, from `/v1/authorize` or from a descriptor of Envoy.
 
-use hyper::StatusCode;
-use hyper::header::HeaderMap;
+use hyper::body::Incoming;
+use hyper::{Request, StatusCode};
 use tollway_consumers::{ConsumerId, RecordsFault};
 use tollway_inbound::headers::CallerKind;
 use tollway_inbound::{ANONYMOUS_POLICY, Admission};
@@ -24,11 +24,12 @@ impl Consumers {
         &self,
         worker: &Worker,
         caller: &Caller,
-        headers: &HeaderMap,
+        request: Request<Incoming>,
         denied_with: StatusCode,
     ) -> Result<Response, Problem> {
         let free = || Ok(no_content(StatusCode::OK));
         let refused = |problem: Problem| Ok(refused_with(denied_with, problem.into_response()));
+        let headers = request.headers();
         if let Some(problem) = self.who.headers().find_map(|name| identity_header(headers, name).err()) {
             return refused(problem);
         }
@@ -36,22 +37,24 @@ impl Consumers {
         let counted = match self.who.calls(shown) {
             Err(error) => return refused(Problem::unknown_consumer(&error)),
             Ok(None) => {
+                let client = address(&worker.state.rules(), caller, headers);
+                drop(request);
                 // Without this policy, requests without credentials are not limited.
                 let known = worker.policies.find(&worker.state, ANONYMOUS_POLICY).ok();
                 let Some(known) = known.filter(|_| self.gate.is_enabled()) else { return free() };
-                CountedRequest::new(
-                    known,
-                    address(&worker.state.rules(), caller, headers)?,
-                    CallerKind::Anonymous,
-                )?
+                CountedRequest::new(known, client?, CallerKind::Anonymous)?
             }
-            Ok(Some(consumer)) => match self.admission(&worker.state, &consumer).await? {
-                Admission::Free => return free(),
-                Admission::Blocked => return refused(Problem::blocked()),
-                Admission::Counted(known) => {
-                    CountedRequest::new(known, consumer.to_string(), CallerKind::Consumer)?
+            Ok(Some(consumer)) => {
+                // Records and store may take their time, and the head of a request has up to 16 KiB.
+                drop(request);
+                match self.admission(&worker.state, &consumer).await? {
+                    Admission::Free => return free(),
+                    Admission::Blocked => return refused(Problem::blocked()),
+                    Admission::Counted(known) => {
+                        CountedRequest::new(known, consumer.to_string(), CallerKind::Consumer)?
+                    }
                 }
-            },
+            }
         };
         counted.answer(denied_with).await
     }

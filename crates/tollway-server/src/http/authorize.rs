@@ -30,7 +30,7 @@ const ADDRESS: &str = "address";
 pub(super) async fn answer(
     worker: &Worker,
     caller: &Caller,
-    request: &Request<Incoming>,
+    request: Request<Incoming>,
 ) -> Result<Response, Problem> {
     let query = Query::read(request.uri().query(), &["policy", "deny"])?;
     let denied_with = read_denial(query.get("deny"))?;
@@ -40,9 +40,11 @@ pub(super) async fn answer(
         && let Some(consumers) = worker.state.consumers()
     {
         // Boxed, like everything that only some requests need: see `operate`.
-        return Box::pin(consumers.authorize(worker, caller, headers, denied_with)).await;
+        return Box::pin(consumers.authorize(worker, caller, request, denied_with)).await;
     }
     let counted = count_under_policy(worker, query.required("policy")?, caller, headers)?;
+    // The store may take its time, and the head of a request has up to 16 KiB.
+    drop(request);
     counted.answer(denied_with).await
 }
 

@@ -185,6 +185,9 @@ fn may_enter(
     caller: &Caller,
     request: &Request<Incoming>,
 ) -> Result<Option<Arc<str>>, Refused> {
+    if caller.health_only && !route.operation.is_health() {
+        return Err(Problem::too_many_connections().into());
+    }
     let rules = worker.state.rules();
     caller_check::may_call(route.check, &rules, worker, caller, request)?;
     admin::may_enter(route.access, &rules, worker, caller, request.headers())
@@ -200,7 +203,7 @@ async fn operate(
 ) -> Result<Response, Problem> {
     match operation {
         Operation::Take => take::answer(worker, caller, request).await,
-        Operation::Authorize => authorize::answer(worker, caller, &request).await,
+        Operation::Authorize => authorize::answer(worker, caller, request).await,
         // The rare operations are boxed, so that they do not enlarge the future of every request, which is moved.
         Operation::Begin => Box::pin(permit::begin(worker, caller, request)).await,
         Operation::Settle => Box::pin(permit::settle(worker, caller, request)).await,

@@ -78,6 +78,13 @@ impl Problem {
         .with_header(RETRY_AFTER, "1")
     }
 
+    pub(super) fn too_many_connections() -> Self {
+        let detail = "all connections of the administration have requests in flight; retry, or ask /health and /ready only";
+        let kind = "urn:tollway:too-many-connections";
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, kind, "too many connections", detail)
+            .with_header(CONNECTION, "close")
+    }
+
     pub(super) fn body_too_slow() -> Self {
         let detail = "the body did not arrive in time";
         Self::new(StatusCode::REQUEST_TIMEOUT, "urn:tollway:body-too-slow", "the body is too slow", detail)

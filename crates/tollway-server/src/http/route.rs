@@ -34,6 +34,13 @@ pub(crate) enum Operation {
     Manage(Management, JsonShape),
 }
 
+impl Operation {
+    /// Whether orchestrators ask it to see that the server lives.
+    pub(crate) fn is_health(self) -> bool {
+        matches!(self, Self::Health | Self::Ready | Self::RedisHealth)
+    }
+}
+
 /// The access that a route needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Access {
