@@ -45,7 +45,7 @@ impl Counts {
     pub(crate) fn at(&self, kind: ListenerKind) -> &ListenerCounts {
         match kind {
             ListenerKind::Decisions => &self.decisions,
-            ListenerKind::Administration => &self.administration,
+            ListenerKind::Administration | ListenerKind::Metrics => &self.administration,
             ListenerKind::Grpc => &self.grpc,
             ListenerKind::Resp => &self.resp,
         }

@@ -55,7 +55,7 @@ pub(crate) fn exposures(
             ListenerKind::Grpc => ("grpc", "decisions", !guarded),
             ListenerKind::Resp => ("resp", "resp", config.resp_token.is_none()),
             // Without a token it does not start on such an address.
-            ListenerKind::Administration => ("admin", "read", false),
+            ListenerKind::Administration | ListenerKind::Metrics => ("admin", "read", false),
         };
         let named = matches!(kind, ListenerKind::Decisions | ListenerKind::Administration);
         if named && config.hosts.is_empty() {

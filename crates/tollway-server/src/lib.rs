@@ -57,4 +57,4 @@ pub use grpc::find_descriptor_rule;
 pub use listener::{ListenerKind, Listeners};
 pub use metrics::SERVER_METRICS;
 pub use needs_restart::needs_restart;
-pub use server::Server;
+pub use server::{ProgramSamples, Server};

@@ -22,6 +22,15 @@ pub enum ListenerKind {
     Grpc,
     /// Decisions in the Redis protocol, optionally with a token.
     Resp,
+    /// `/metrics` alone, of a program that serves nothing else; with a token unless it is local.
+    Metrics,
+}
+
+impl ListenerKind {
+    /// Whether it closes after the decisions, and has connections of its own.
+    pub(crate) fn is_administration(self) -> bool {
+        matches!(self, Self::Administration | Self::Metrics)
+    }
 }
 
 /// The listening sockets of a server.
@@ -42,6 +51,12 @@ impl Listeners {
             listeners.push((ListenerKind::Resp, Listener::bind(resp).await?));
         }
         Ok(Self(listeners))
+    }
+
+    /// Binds the address of a server of metrics ([`Server::for_metrics`](crate::Server::for_metrics)).
+    pub async fn bind_metrics(address: SocketAddr) -> Result<Self, ServeError> {
+        let listener = Listener::bind(&ListenAddress::Tcp(address)).await?;
+        Ok(Self(vec![(ListenerKind::Metrics, listener)]))
     }
 
     /// The address of each listener.

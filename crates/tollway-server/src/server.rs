@@ -1,10 +1,14 @@
 //! The server: serves on given sockets, applies config reloads, and drains before it stops.
 
+use std::net::SocketAddr;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use arc_swap::{ArcSwap, Guard};
 use tokio::sync::Notify;
+use tollway::metrics::Sample;
 use tollway::{Limiter, StoreUrl};
 use tollway_inbound::address::Peer;
 
@@ -25,7 +29,8 @@ use crate::rules::Rules;
 use crate::store_labels::StoreLabels;
 use crate::worker::Workers;
 use crate::{
-    ConfigWithServer, ListenAddress, ListenerKind, Listeners, ServeError, ServerConfig, store_watch,
+    ConfigWithServer, ListenAddress, ListenerKind, Listeners, ServeError, ServerConfig, TokenRight,
+    store_watch,
 };
 
 /// Serves the decisions of one limiter over the network.
@@ -47,6 +52,10 @@ pub struct Server {
     hurried: Notify,
 }
 
+/// Reads the metrics of a program that serves nothing else, or says why it cannot.
+pub type ProgramSamples =
+    Arc<dyn Fn() -> Pin<Box<dyn Future<Output = Result<Vec<Sample>, String>> + Send>> + Send + Sync>;
+
 /// The state that all workers share.
 pub(crate) struct ServerState {
     pub(crate) limiter: Limiter,
@@ -57,6 +66,8 @@ pub(crate) struct ServerState {
     pub(crate) counts: Arc<Counts>,
     pub(crate) unknown_host_logged: OnceAMinute,
     pub(crate) wrong_tokens: WrongTokens,
+    /// Of a server that serves only metrics.
+    pub(crate) program_samples: Option<ProgramSamples>,
     rules: ArcSwap<Rules>,
     #[cfg(feature = "consumers")]
     pub(crate) consumers: arc_swap::ArcSwapOption<crate::consumers::Consumers>,
@@ -85,8 +96,42 @@ impl Server {
     pub async fn new(limiter: Limiter, config: &ServerConfig) -> Result<Self, ServeError> {
         let rules = Rules::new(config)?;
         config.admin.iter().try_for_each(|admin| check_administration(admin, &rules))?;
-        let rules = ArcSwap::from_pointee(rules);
         let seal = Seal::new(&limiter, read_permit_secret(config)?).await?;
+        Ok(Self::with(limiter, config.clone(), rules, seal, None))
+    }
+
+    /// Creates a server that serves only `/metrics`, for a program that is no server otherwise: those of the limiter, and
+    /// `samples`. On an address that other machines reach it needs a token of the config that may read; on this machine it
+    /// needs none, and no TLS.
+    pub fn for_metrics(
+        limiter: Limiter,
+        config: &ServerConfig,
+        address: SocketAddr,
+        samples: ProgramSamples,
+    ) -> Result<Self, ServeError> {
+        let address = ListenAddress::Tcp(address);
+        let mut config = ServerConfig { drain: Duration::ZERO, ..config.clone() };
+        (config.decisions_token, config.resp_token, config.permits_token) = (None, None, None);
+        config.named_tokens.retain(|named| named.right != TokenRight::Decide);
+        if address.is_local() {
+            (config.read_token, config.write_token, config.tls) = (None, None, None);
+            config.named_tokens.clear();
+        }
+        let rules = Rules::new(&config)?;
+        if rules.tokens.administration_has_none() && !address.is_local() {
+            return Err(ServeError::OpenMetrics(address));
+        }
+        Ok(Self::with(limiter, config, rules, Seal::of_process()?, Some(samples)))
+    }
+
+    fn with(
+        limiter: Limiter,
+        config: ServerConfig,
+        rules: Rules,
+        seal: Seal,
+        program_samples: Option<ProgramSamples>,
+    ) -> Self {
+        let rules = ArcSwap::from_pointee(rules);
         let state = ServerState {
             limiter,
             seal,
@@ -96,12 +141,13 @@ impl Server {
             counts: Arc::default(),
             unknown_host_logged: OnceAMinute::default(),
             wrong_tokens: WrongTokens::default(),
+            program_samples,
             rules,
             #[cfg(feature = "consumers")]
             consumers: arc_swap::ArcSwapOption::empty(),
             stopping: AtomicBool::new(false),
         };
-        Ok(Self { state: Arc::new(state), config: config.clone(), hurried: Notify::new() })
+        Self { state: Arc::new(state), config, hurried: Notify::new() }
     }
 
     /// Sets the client timeouts.
@@ -122,6 +168,11 @@ impl Server {
             state.store = StoreLabels::of(store);
         }
         self
+    }
+
+    /// Whether its TCP listeners use TLS.
+    pub fn has_tls(&self) -> bool {
+        self.config.tls.is_some()
     }
 
     /// The limiter.
@@ -162,7 +213,7 @@ impl Server {
             tracing::warn!("{exposure}");
         }
         let (administration, decisions): (Vec<_>, Vec<_>) =
-            listeners.0.into_iter().partition(|(kind, _)| *kind == ListenerKind::Administration);
+            listeners.0.into_iter().partition(|(kind, _)| kind.is_administration());
         for (_, listener) in &administration {
             check_administration(&listener.address(), &self.state.rules())?;
         }
@@ -174,6 +225,11 @@ impl Server {
             decisions.close().await;
             administration.close().await;
         };
+        if self.state.program_samples.is_some() {
+            // The program watches its store itself, and there are no permits.
+            served.await;
+            return Ok(());
+        }
         tokio::select! {
             () = served => {}
             () = store_watch::report(&self.state.limiter, self.state.store.in_log) => {}

@@ -7,6 +7,7 @@ use std::time::Duration;
 use tokio::time::sleep;
 use tollway_core::Retry;
 
+use crate::engine::sqlite::file::foreign_lock;
 use crate::{Engine, EngineError, EngineFault, EngineUrl, SocketEngine, SocketServer, SqliteEngine};
 
 /// How long to wait for another command that has the file for a moment.
@@ -14,6 +15,10 @@ const OTHERS_WITHIN: Duration = Duration::from_secs(30);
 
 /// How often to look whether it has ended.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
+
+/// The looks that are left when the lock has been held for a second: a command that has just taken it has written its pid by
+/// then.
+const LOOKS_BEFORE_FOREIGN: u128 = (OTHERS_WITHIN.as_millis() - 1_000) / LOOK_EVERY.as_millis();
 
 /// An engine whose pipeline this process runs.
 pub struct OpenedEngine {
@@ -111,6 +116,11 @@ async fn own(file: &Path, to_run: bool) -> Result<SqliteEngine, EngineError> {
                     return Err(if to_run { error } else { busy(file) });
                 }
                 looks -= 1;
+                if looks < LOOKS_BEFORE_FOREIGN
+                    && let Some(error) = foreign_lock(file)
+                {
+                    return Err(error);
+                }
                 sleep(LOOK_EVERY).await;
             }
             opened => return opened,

@@ -18,7 +18,7 @@ pub fn http(url: &str) -> Result<Handler, BoxError> {
     // Another part of the program may have chosen one already; that one is as good.
     let _ = rustls::crypto::ring::default_provider().install_default();
     // A redirected post would lose its body.
-    let client = Client::builder().redirect(reqwest::redirect::Policy::none()).build()?;
+    let client = Client::builder().redirect(reqwest::redirect::Policy::none()).no_proxy().build()?;
     Ok(handler(service_fn(move |task: Task| {
         let (client, url) = (client.clone(), url.clone());
         async move { Ok::<_, BoxError>(post(&client, url, &task).await) }

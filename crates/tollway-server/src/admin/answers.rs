@@ -42,11 +42,15 @@ pub(crate) fn ready(worker: &Worker) -> Response {
     json(code, &HealthAnswer { status, degraded_decisions })
 }
 
-/// The metrics of the limiter and of the server's connections.
-pub(crate) async fn metrics(worker: &Worker) -> Response {
-    let mut samples = worker.state.limiter.samples().await;
-    samples.extend(worker.state.counts.samples());
-    metrics_text(prometheus_text(&samples))
+/// The metrics of the limiter, and those of the server's connections or of the program that serves only metrics.
+pub(crate) async fn metrics(worker: &Worker) -> Result<Response, Problem> {
+    let state = &worker.state;
+    let mut samples = state.limiter.samples().await;
+    match &state.program_samples {
+        None => samples.extend(state.counts.samples()),
+        Some(read) => samples.extend(read().await.map_err(|error| Problem::no_figures(&error))?),
+    }
+    Ok(metrics_text(prometheus_text(&samples)))
 }
 
 /// The policies in force.

@@ -31,7 +31,7 @@ pub(crate) fn is_grpc_call(caller: &Caller, headers: &HeaderMap) -> bool {
     match caller.listener {
         ListenerKind::Grpc => true,
         ListenerKind::Decisions => is_grpc(headers),
-        ListenerKind::Administration | ListenerKind::Resp => false,
+        ListenerKind::Administration | ListenerKind::Resp | ListenerKind::Metrics => false,
     }
 }
 

@@ -213,7 +213,7 @@ async fn operate(
         Operation::OpenApi => Ok(openapi::answer(caller.listener)),
         Operation::Health => Ok(admin::health()),
         Operation::Ready => Ok(admin::ready(worker)),
-        Operation::Metrics => Ok(Box::pin(admin::metrics(worker)).await),
+        Operation::Metrics => Box::pin(admin::metrics(worker)).await,
         Operation::Policies => Ok(admin::policies(worker)),
         Operation::Usage => Box::pin(admin::usage(worker, &request)).await,
         Operation::Reset => Box::pin(admin::reset(worker, caller, actor, request)).await,

@@ -85,6 +85,13 @@ impl Problem {
             .with_header(CONNECTION, "close")
     }
 
+    /// The program whose metrics these are cannot read them.
+    pub(crate) fn no_figures(error: &str) -> Self {
+        let kind = "urn:tollway:no-figures";
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, kind, "the figures cannot be read", error)
+            .with_header(RETRY_AFTER, "1")
+    }
+
     pub(super) fn body_too_slow() -> Self {
         let detail = "the body did not arrive in time";
         Self::new(StatusCode::REQUEST_TIMEOUT, "urn:tollway:body-too-slow", "the body is too slow", detail)

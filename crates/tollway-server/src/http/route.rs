@@ -92,7 +92,7 @@ pub(crate) const fn administration(
 }
 
 /// All but those of consumers, the most frequent first.
-static ROUTES: [Route; 19] = [
+static ROUTES: [Route; 20] = [
     decision(Method::POST, "/v1/take", Operation::Take, CallerCheck::HostAndPage),
     decision(Method::GET, "/v1/authorize", Operation::Authorize, CallerCheck::Proxied),
     decision(Method::POST, "/v1/authorize", Operation::Authorize, CallerCheck::Proxied),
@@ -117,6 +117,14 @@ static ROUTES: [Route; 19] = [
         Access::Write,
     ),
     administration(Method::GET, "/health/redis", Operation::RedisHealth, Access::Open),
+    Route {
+        listener: ListenerKind::Metrics,
+        method: Method::GET,
+        path: "/metrics",
+        operation: Operation::Metrics,
+        access: Access::Read,
+        check: CallerCheck::HostAndPage,
+    },
 ];
 
 #[cfg(not(feature = "consumers"))]

@@ -104,7 +104,7 @@ impl Worker {
 
     /// Registers a connection to this listener.
     pub(crate) fn watch(self: &Rc<Self>, kind: ListenerKind, peer: Peer) -> Watch {
-        let health_only = kind == ListenerKind::Administration && !self.make_room(peer);
+        let health_only = kind.is_administration() && !self.make_room(peer);
         let number = self.next.get();
         self.next.set(number.wrapping_add(1));
         let deadlines =

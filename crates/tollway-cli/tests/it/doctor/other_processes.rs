@@ -215,7 +215,7 @@ fn finds_open_listeners() {
         let home = Home::with_config(&format!("{}\n{listeners}{more}", config("file:state", LIMITED)));
         codes(&home, &[])
     };
-    assert_eq!(open(""), ["any-host", "listener-open", "listener-open"]);
-    assert_eq!(open("hosts = ['a.example']\n[server.tokens]\nresp = 'env:X'"), ["listener-open"]);
+    assert_eq!(open(""), ["(any-host)", "(listener-open)", "(listener-open)"]);
+    assert_eq!(open("hosts = ['a.example']\n[server.tokens]\nresp = 'env:X'"), ["(listener-open)"]);
     assert_eq!(open("hosts = ['a.example']\n[server.tokens]\nresp = 'env:X'\ndecisions = 'env:Y'"), [""; 0]);
 }

@@ -68,7 +68,7 @@ async fn work(setup: &Setup, guarded: &mut Guarded, task: &Task) -> Answer {
     if let Some(answer) = said {
         return answer.redacted(&setup.redactor);
     }
-    let detail = setup.redactor.redact(&guarded.last_words.text());
+    let detail = setup.redactor.redact_cut(&guarded.last_words.text());
     match code {
         Some(0) => Answer::done(),
         Some(CODE_RETRY) => Answer::Retry { error: format!("exit code {CODE_RETRY}"), detail, after: None },
