@@ -104,8 +104,11 @@ impl Tokens {
     pub(crate) fn find(&self, token: &[u8], needed: Right) -> Result<Arc<str>, TokenMismatch> {
         let digest = self.digest(token);
         // Compares with all, so that the time does not tell which one matches. No two are equal.
-        let matching = self.known.iter().filter(|known| known.digest == digest);
-        match matching.last() {
+        let matching = self
+            .known
+            .iter()
+            .fold(None, |found, known| if known.digest == digest { Some(known) } else { found });
+        match matching {
             None => Err(TokenMismatch::Unknown),
             Some(known) if known.right.includes(needed) => Ok(Arc::clone(&known.name)),
             Some(_) => Err(TokenMismatch::LacksRight),
