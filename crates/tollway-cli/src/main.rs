@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 mod api;
+mod arguments_without_passwords;
 mod cli;
 mod cloudwatch;
 mod complete_names;
@@ -49,8 +50,6 @@ mod why;
 
 use std::process::ExitCode;
 
-use clap::Parser;
-
 use cli::{Cli, Command};
 use context::Context;
 use failure::{Exit, Failure};
@@ -61,7 +60,7 @@ fn main() -> ExitCode {
     #[cfg(feature = "pipeline")]
     tollway_pipeline::handler::guard::run_if_asked();
     completions::answer_if_asked();
-    let Cli { global, command } = Cli::parse();
+    let Cli { global, command } = arguments_without_passwords::parse();
     let output = Output::new(global.json, global.quiet, global.color);
     // These set up their own log level.
     if !command.has_own_log() {

@@ -38,6 +38,7 @@ mod error;
 mod excerpt;
 mod file;
 mod millionths;
+pub mod private_file;
 mod report;
 mod secrets;
 mod section;

@@ -69,12 +69,18 @@ impl Who {
         Ok(Self { header: config.header.clone(), tokens: tokens.transpose()? })
     }
 
+    /// The headers that may identify a consumer. A request that has one of them twice is ambiguous: reject it.
+    pub fn headers(&self) -> impl Iterator<Item = &str> {
+        self.tokens.iter().map(|tokens| tokens.header.as_str()).chain(self.header.as_deref())
+    }
+
     /// The consumer that the request identifies; `None` is anonymous. `header` returns the value of a header by its
-    /// lower-case name.
+    /// lower-case name; an empty value counts as absent.
     pub fn calls<'h>(
         &self,
         header: impl Fn(&str) -> Option<&'h [u8]>,
     ) -> Result<Option<ConsumerId>, WhoError> {
+        let header = |name: &str| header(name).filter(|value| !value.is_empty());
         if let Some(tokens) = &self.tokens
             && let Some(shown) = header(&tokens.header)
         {
@@ -209,7 +215,8 @@ mod tests {
         }
         let direct = br#"DirectLogin username="u", token="s3cret""#;
         assert_eq!(called(&who, "authorization", direct), Ok(Some("abc".to_owned())));
-        for shown in [&b"Bearer other"[..], b"", b"Bearer", b"DirectLogin token=\"\"", b"\xff"] {
+        assert_eq!(called(&who, "authorization", b""), Ok(None), "an empty header is absent");
+        for shown in [&b"Bearer other"[..], b"Bearer", b"DirectLogin token=\"\"", b"\xff"] {
             let error = called(&who, "authorization", shown);
             assert_eq!(error, Err(WhoError::UnknownToken("authorization".to_owned())));
         }

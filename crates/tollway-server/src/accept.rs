@@ -10,7 +10,7 @@ use crate::bounds::ACCEPT_PAUSE;
 use crate::connection::Arrival;
 use crate::connection_limits::{ConnectionLimits, ConnectionSlot, Room};
 use crate::counts::count;
-use crate::listener::{Listener, ListenerKind};
+use crate::listener::{Listener, ListenerKind, Reach};
 use crate::server::ServerState;
 use crate::socket::Accepted;
 use crate::worker::Workers;
@@ -29,11 +29,12 @@ pub(crate) async fn accept(
     acceptor: Arc<Acceptor>,
     mut stop: watch::Receiver<bool>,
 ) {
+    let reach = listener.reach();
     let stopped = async move { drop(stop.wait_for(|stopped| *stopped).await) };
     let let_in = async {
         loop {
             match listener.accept().await {
-                Ok((socket, peer)) => acceptor.let_in(socket, peer, kind).await,
+                Ok((socket, peer)) => acceptor.let_in(socket, peer, kind, reach).await,
                 Err(error) => pause_after(&error).await,
             }
         }
@@ -47,7 +48,7 @@ pub(crate) async fn accept(
 
 impl Acceptor {
     /// Waits for room; later connections wait in the kernel's backlog meanwhile.
-    async fn let_in(&self, socket: Accepted, peer: Peer, kind: ListenerKind) {
+    async fn let_in(&self, socket: Accepted, peer: Peer, kind: ListenerKind, reach: Reach) {
         let counts = &self.state.counts;
         let room = match self.limits.room_at_once() {
             Some(room) => room,
@@ -63,6 +64,7 @@ impl Acceptor {
                     socket,
                     peer,
                     listener: kind,
+                    reach,
                     _slot: slot,
                     _open: counts.open(kind),
                     _load: load,

@@ -14,6 +14,10 @@ pub(crate) const BODIES_BYTES_PER_CONNECTION_MAX: usize = 1_024 * 1_024;
 /// The most bytes of incomplete bodies on all connections of a worker, so that many clients together are bounded.
 pub(crate) const BODIES_BYTES_PER_WORKER_MAX: usize = 64 * 1_024 * 1_024;
 
+/// What an open HTTP/2 stream counts in the worker's bytes while its body is incomplete: its state, of about 2,500 bytes. Its
+/// head is dropped before.
+pub(crate) const OPEN_STREAM_BYTES: usize = 4 * 1_024;
+
 /// The longest request head, in bytes: the usual bound of proxies, so that requests they forward fit. hyper limits the
 /// number of headers to 100.
 pub const HEAD_BYTES_MAX: usize = 16 * 1_024;
@@ -39,13 +43,15 @@ pub struct Patience {
     pub body: Duration,
     /// For a client that does not read its responses.
     pub write: Duration,
+    /// How long the answer to a wrong token is delayed, so that guessing is slow.
+    pub wrong_token: Duration,
 }
 
 impl Default for Patience {
     fn default() -> Self {
         let [head, body, write] = [10; 3].map(Duration::from_secs);
         // Longer than the 60 seconds for which proxies keep idle connections, so that the client closes first.
-        Self { head, body, write, idle: Duration::from_secs(75) }
+        Self { head, body, write, idle: Duration::from_secs(75), wrong_token: Duration::from_secs(1) }
     }
 }
 
@@ -69,6 +75,9 @@ pub(crate) const ADMINISTRATION_CONNECTIONS_PER_ADDRESS_MAX: usize = 128;
 /// The longest grace of the administration, which closes after all decisions: twice the store timeout. A shorter grace in
 /// the config wins.
 pub(crate) const ADMINISTRATION_GRACE: Duration = Duration::from_secs(1);
+
+/// Connections of the administration beyond its limit, for health checks alone: probes of a few orchestrators.
+pub(crate) const HEALTH_CONNECTIONS_MAX: usize = 32;
 
 /// How often a worker checks the deadlines of its connections, so that a request need not set a timer.
 pub(crate) const LOOK_INTERVAL: Duration = Duration::from_millis(250);
@@ -159,6 +168,15 @@ pub(crate) const TOKEN_BYTES_MIN: usize = 16;
 
 /// The longest token: a larger file is not a token file.
 pub(crate) const TOKEN_BYTES_MAX: usize = 1_024;
+
+/// Answers to wrong tokens that wait at the same time. Each holds a connection; beyond them a guess is answered at once.
+pub(crate) const WRONG_TOKEN_DELAYS_MAX: usize = 16;
+
+/// Addresses whose wrong tokens are logged one by one, for a minute each: more than a person can look at.
+pub(crate) const WRONG_TOKEN_ADDRESSES_MAX: usize = 1_024;
+
+/// Named tokens: one for each person and program that administers a server. A request is compared with all.
+pub(crate) const NAMED_TOKENS_MAX: usize = 64;
 
 /// How often the server retries to read the secret for permits from the store.
 pub(crate) const SECRET_RETRY_INTERVAL: Duration = Duration::from_secs(5);

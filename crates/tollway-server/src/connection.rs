@@ -9,7 +9,7 @@ use crate::charge_budget::ConnectionCharges;
 use crate::connection_limits::ConnectionSlot;
 use crate::counts::Open;
 use crate::http::{self, BodyMemory};
-use crate::listener::ListenerKind;
+use crate::listener::{ListenerKind, Reach};
 use crate::resp;
 use crate::socket::{Accepted, Watched};
 use crate::worker::{ConnectionDeadlines, Load, Worker};
@@ -19,6 +19,7 @@ pub(crate) struct Arrival {
     pub(crate) socket: Accepted,
     pub(crate) peer: Peer,
     pub(crate) listener: ListenerKind,
+    pub(crate) reach: Reach,
     pub(crate) _slot: ConnectionSlot,
     pub(crate) _open: Open,
     pub(crate) _load: Load,
@@ -29,6 +30,9 @@ pub(crate) struct Arrival {
 pub(crate) struct Caller {
     pub(crate) peer: Peer,
     pub(crate) listener: ListenerKind,
+    pub(crate) reach: Reach,
+    /// Whether it may only check the health: all other slots of the administration are in use.
+    pub(crate) health_only: bool,
     pub(crate) deadlines: Rc<ConnectionDeadlines>,
     pub(crate) body_memory: Rc<BodyMemory>,
     pub(crate) charges: ConnectionCharges,
@@ -36,11 +40,13 @@ pub(crate) struct Caller {
 
 /// Serves a connection until it ends.
 pub(crate) async fn serve(worker: Rc<Worker>, arrival: Arrival) {
-    let watch = worker.watch(arrival.listener);
+    let watch = worker.watch(arrival.listener, arrival.peer);
     let body_memory = Rc::new(BodyMemory::beside(&worker.unread));
     let caller = Caller {
         peer: arrival.peer,
         listener: arrival.listener,
+        reach: arrival.reach,
+        health_only: watch.health_only,
         deadlines: Rc::clone(&watch.deadlines),
         body_memory,
         charges: ConnectionCharges::default(),

@@ -10,7 +10,7 @@ use tollway::metrics::{Figure, Metric, Sample};
 use crate::ListenerKind;
 use crate::metrics::{
     CHARGES_DENIED, CONNECTIONS_CUT_OFF, CONNECTIONS_OPEN, CONNECTIONS_TURNED_AWAY, CONNECTIONS_WAITED,
-    NEW_SUBJECTS_BOUNDED,
+    NEW_SUBJECTS_BOUNDED, WRONG_TOKENS,
 };
 
 /// The counts of every listener.
@@ -40,6 +40,7 @@ pub(crate) struct ListenerCounts {
     pub(crate) waited: AtomicU64,
     pub(crate) turned_away: AtomicU64,
     pub(crate) cut_off: AtomicU64,
+    pub(crate) wrong_tokens: AtomicU64,
 }
 
 /// A metric and the count it shows.
@@ -58,7 +59,7 @@ impl Counts {
     pub(crate) fn at(&self, kind: ListenerKind) -> &ListenerCounts {
         match kind {
             ListenerKind::Decisions => &self.decisions,
-            ListenerKind::Administration => &self.administration,
+            ListenerKind::Administration | ListenerKind::Metrics => &self.administration,
             ListenerKind::Grpc => &self.grpc,
             ListenerKind::Resp => &self.resp,
         }
@@ -100,11 +101,12 @@ impl Counts {
             ("resp", &self.resp),
             ("administration", &self.administration),
         ];
-        let figures: [MetricCount; 4] = [
+        let figures: [MetricCount; 5] = [
             (&CONNECTIONS_OPEN, |counts| &counts.open),
             (&CONNECTIONS_WAITED, |counts| &counts.waited),
             (&CONNECTIONS_TURNED_AWAY, |counts| &counts.turned_away),
             (&CONNECTIONS_CUT_OFF, |counts| &counts.cut_off),
+            (&WRONG_TOKENS, |counts| &counts.wrong_tokens),
         ];
         figures.into_iter().flat_map(move |(metric, count)| {
             kinds.map(|(kind, counts)| {

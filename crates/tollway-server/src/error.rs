@@ -29,6 +29,11 @@ pub enum ServeError {
         "the administration would listen on {0}, which other machines can reach, without a token; set one ([server.tokens]), or listen on 127.0.0.1 or a unix socket"
     )]
     OpenAdministration(ListenAddress),
+    /// Metrics would be open to other machines without a token.
+    #[error(
+        "the metrics would be served on {0}, which other machines can reach, without a token; set `read` in [server.tokens], or serve them on 127.0.0.1"
+    )]
+    OpenMetrics(ListenAddress),
     /// A token cannot be read, or is not a valid one.
     #[error("the token {token} cannot be used: {problem}")]
     Token {

@@ -22,6 +22,7 @@ mod connection_limits;
 mod consumers;
 mod counts;
 mod error;
+mod exposure;
 #[doc(hidden)]
 pub mod fuzz;
 mod grpc;
@@ -31,6 +32,7 @@ mod listener;
 mod metrics;
 mod needs_restart;
 mod new_subjects;
+mod once_a_minute;
 mod open_listeners;
 mod permit;
 mod resp;
@@ -50,12 +52,13 @@ pub use bounds::{
 };
 pub use config::{
     CONNECTIONS_DEFAULT, CONNECTIONS_PER_ADDRESS_DEFAULT, ConfigWithServer, DescriptorRule, DescriptorTarget,
-    ENTRIES_PER_RULE_MAX, EntryPattern, GRACE_DEFAULT, ListenAddress, NewSubjectsRate, ServerConfig,
-    SubjectPiece, SubjectTemplate, TlsFiles, Token, ValuePattern,
+    ENTRIES_PER_RULE_MAX, EntryPattern, GRACE_DEFAULT, ListenAddress, NamedToken, NewSubjectsRate,
+    ServerConfig, SubjectPiece, SubjectTemplate, TlsFiles, Token, TokenRight, ValuePattern,
 };
 pub use error::ServeError;
+pub use exposure::Exposure;
 pub use grpc::find_descriptor_rule;
 pub use listener::{ListenerKind, Listeners};
 pub use metrics::SERVER_METRICS;
 pub use needs_restart::needs_restart;
-pub use server::Server;
+pub use server::{ProgramSamples, Server};

@@ -22,6 +22,15 @@ pub enum ListenerKind {
     Grpc,
     /// Decisions in the Redis protocol, optionally with a token.
     Resp,
+    /// `/metrics` alone, of a program that serves nothing else; with a token unless it is local.
+    Metrics,
+}
+
+impl ListenerKind {
+    /// Whether it closes after the decisions, and has connections of its own.
+    pub(crate) fn is_administration(self) -> bool {
+        matches!(self, Self::Administration | Self::Metrics)
+    }
 }
 
 /// The listening sockets of a server.
@@ -44,10 +53,27 @@ impl Listeners {
         Ok(Self(listeners))
     }
 
+    /// Binds the address of a server of metrics ([`Server::for_metrics`](crate::Server::for_metrics)).
+    pub async fn bind_metrics(address: SocketAddr) -> Result<Self, ServeError> {
+        let listener = Listener::bind(&ListenAddress::Tcp(address)).await?;
+        Ok(Self(vec![(ListenerKind::Metrics, listener)]))
+    }
+
     /// The address of each listener.
     pub fn addresses(&self) -> Vec<(ListenerKind, ListenAddress)> {
         self.0.iter().map(|(kind, listener)| (*kind, listener.address())).collect()
     }
+}
+
+/// Who can reach a listener.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reach {
+    /// Processes of this machine, over a unix socket.
+    Unix,
+    /// Processes of this machine, over TCP. Its browsers, too, and so every web page they show.
+    Loopback,
+    /// Other machines.
+    Network,
 }
 
 /// One listening socket.
@@ -76,6 +102,14 @@ impl Listener {
         match self {
             Self::Tcp(_, address) => ListenAddress::Tcp(*address),
             Self::Unix(file, _) => ListenAddress::Unix { path: file.path().to_owned(), mode: None },
+        }
+    }
+
+    pub(crate) fn reach(&self) -> Reach {
+        match self {
+            Self::Unix(..) => Reach::Unix,
+            Self::Tcp(_, address) if address.ip().to_canonical().is_loopback() => Reach::Loopback,
+            Self::Tcp(..) => Reach::Network,
         }
     }
 

@@ -29,7 +29,7 @@ pub(crate) static CONNECTIONS_TURNED_AWAY: Metric = by_listener(
 pub(crate) static CONNECTIONS_CUT_OFF: Metric = by_listener(
     "tollway_connections_cut_off_total",
     Counter,
-    "connections cut off because the client was too slow to send a request head or a TLS handshake, or to read responses, or sent too many HTTP/2 control frames",
+    "connections cut off because the client was too slow to send a request head or a TLS handshake, or to read responses, or sent too many HTTP/2 control frames, or yielded to a newer one of the administration",
 );
 
 const fn of_takes(name: &'static str, meaning: &'static str) -> Metric {
@@ -47,12 +47,23 @@ pub(crate) static NEW_SUBJECTS_BOUNDED: Metric = of_takes(
     "takes that could make no account, because their network brought more new subjects than `new_subjects` allows",
 );
 
+/// Wrong tokens.
+pub(crate) static WRONG_TOKENS: Metric = Metric {
+    name: "tollway_wrong_tokens_total",
+    kind: Counter,
+    unit: "tokens",
+    labels: &["door"],
+    meaning: "wrong tokens that clients sent; the log names their addresses",
+    cloudwatch: None,
+};
+
 /// All of them, in export order, after those of the limiter ([`METRICS`](tollway::metrics::METRICS)).
-pub static SERVER_METRICS: [&Metric; 6] = [
+pub static SERVER_METRICS: [&Metric; 7] = [
     &CONNECTIONS_OPEN,
     &CONNECTIONS_WAITED,
     &CONNECTIONS_TURNED_AWAY,
     &CONNECTIONS_CUT_OFF,
+    &WRONG_TOKENS,
     &CHARGES_DENIED,
     &NEW_SUBJECTS_BOUNDED,
 ];

@@ -28,6 +28,10 @@ pub fn needs_restart(in_force: &ServerConfig, read: &ServerConfig) -> Vec<&'stat
         resp_token: _,
         tls: _,
         new_subjects: _,
+        hosts: _,
+        decisions_token: _,
+        named_tokens: _,
+        allowed_origins: _,
     } = in_force;
     let keys = [
         ("listen", *listen == read.listen),

@@ -7,6 +7,7 @@ use tollway_inbound::headers::HeaderChoice;
 
 use crate::admin::Tokens;
 use crate::grpc::Descriptors;
+use crate::http::AllowedCallers;
 use crate::{ServeError, ServerConfig};
 
 /// The settings that a reload can change.
@@ -14,8 +15,8 @@ pub(crate) struct Rules {
     pub(crate) address: AddressRules,
     pub(crate) subject_headers: Vec<String>,
     pub(crate) tokens: Tokens,
-    pub(crate) resp_tokens: Tokens,
     pub(crate) descriptors: Descriptors,
+    pub(crate) callers: AllowedCallers,
     headers: HeaderChoice,
     headers_named: bool,
     policy_headers: BTreeMap<String, HeaderChoice>,
@@ -34,8 +35,8 @@ impl Rules {
             address: config.address.clone(),
             subject_headers: config.subject_headers.clone(),
             tokens: Tokens::read(config)?,
-            resp_tokens: Tokens::read_resp(config)?,
             descriptors: Descriptors::new(&config.descriptors),
+            callers: AllowedCallers::new(config),
             headers: config.headers,
             headers_named: config.headers_named,
             policy_headers: config.policy_headers.clone(),

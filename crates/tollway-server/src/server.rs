@@ -1,29 +1,37 @@
 //! The server: serves on given sockets, applies config reloads, and drains before it stops.
 
+use std::net::SocketAddr;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use arc_swap::{ArcSwap, Guard};
 use tokio::sync::Notify;
+use tollway::metrics::Sample;
 use tollway::{Limiter, StoreUrl};
+use tollway_inbound::address::Peer;
 
 use crate::accept::Acceptor;
-use crate::admin::{StoreHealth, read_permit_secret};
+use crate::admin::{StoreHealth, WrongTokens, read_permit_secret};
 use crate::bounds::{
     ADMINISTRATION_CONNECTIONS_MAX, ADMINISTRATION_CONNECTIONS_PER_ADDRESS_MAX, ADMINISTRATION_GRACE,
-    Patience,
+    HEALTH_CONNECTIONS_MAX, Patience,
 };
 use crate::connection_limits::ConnectionLimits;
-use crate::counts::Counts;
+use crate::counts::{Counts, count};
+use crate::exposure::exposures;
 use crate::listener::Listener;
 use crate::new_subjects::{NewSubjects, NewSubjectsRate};
+use crate::once_a_minute::OnceAMinute;
 use crate::open_listeners::OpenListeners;
 use crate::permit::Seal;
 use crate::rules::Rules;
 use crate::store_labels::StoreLabels;
 use crate::worker::Workers;
 use crate::{
-    ConfigWithServer, ListenAddress, ListenerKind, Listeners, ServeError, ServerConfig, store_watch,
+    ConfigWithServer, ListenAddress, ListenerKind, Listeners, ServeError, ServerConfig, TokenRight,
+    store_watch,
 };
 
 /// Serves the decisions of one limiter over the network.
@@ -45,6 +53,10 @@ pub struct Server {
     hurried: Notify,
 }
 
+/// Reads the metrics of a program that serves nothing else, or says why it cannot.
+pub type ProgramSamples =
+    Arc<dyn Fn() -> Pin<Box<dyn Future<Output = Result<Vec<Sample>, String>> + Send>> + Send + Sync>;
+
 /// The state that all workers share.
 pub(crate) struct ServerState {
     pub(crate) limiter: Limiter,
@@ -54,6 +66,10 @@ pub(crate) struct ServerState {
     pub(crate) patience: Patience,
     pub(crate) counts: Arc<Counts>,
     pub(crate) new_subjects: NewSubjects,
+    pub(crate) unknown_host_logged: OnceAMinute,
+    pub(crate) wrong_tokens: WrongTokens,
+    /// Of a server that serves only metrics.
+    pub(crate) program_samples: Option<ProgramSamples>,
     rules: ArcSwap<Rules>,
     #[cfg(feature = "consumers")]
     pub(crate) consumers: arc_swap::ArcSwapOption<crate::consumers::Consumers>,
@@ -63,6 +79,12 @@ pub(crate) struct ServerState {
 impl ServerState {
     pub(crate) fn rules(&self) -> Guard<Arc<Rules>> {
         self.rules.load()
+    }
+
+    /// Counts and logs a wrong token.
+    pub(crate) fn note_wrong_token(&self, peer: Peer, listener: ListenerKind) {
+        count(&self.counts.at(listener).wrong_tokens);
+        self.wrong_tokens.log(&self.limiter, peer, listener);
     }
 
     /// Whether the server is draining or stopping.
@@ -76,9 +98,43 @@ impl Server {
     pub async fn new(limiter: Limiter, config: &ServerConfig) -> Result<Self, ServeError> {
         let rules = Rules::new(config)?;
         config.admin.iter().try_for_each(|admin| check_administration(admin, &rules))?;
-        let rules = ArcSwap::from_pointee(rules);
-        let new_subjects = NewSubjects::new(new_subjects_rate(&limiter, config));
         let seal = Seal::new(&limiter, read_permit_secret(config)?).await?;
+        Ok(Self::with(limiter, config.clone(), rules, seal, None))
+    }
+
+    /// Creates a server that serves only `/metrics`, for a program that is no server otherwise: those of the limiter, and
+    /// `samples`. On an address that other machines reach it needs a token of the config that may read; on this machine it
+    /// needs none, and no TLS.
+    pub fn for_metrics(
+        limiter: Limiter,
+        config: &ServerConfig,
+        address: SocketAddr,
+        samples: ProgramSamples,
+    ) -> Result<Self, ServeError> {
+        let address = ListenAddress::Tcp(address);
+        let mut config = ServerConfig { drain: Duration::ZERO, ..config.clone() };
+        (config.decisions_token, config.resp_token, config.permits_token) = (None, None, None);
+        config.named_tokens.retain(|named| named.right != TokenRight::Decide);
+        if address.is_local() {
+            (config.read_token, config.write_token, config.tls) = (None, None, None);
+            config.named_tokens.clear();
+        }
+        let rules = Rules::new(&config)?;
+        if rules.tokens.administration_has_none() && !address.is_local() {
+            return Err(ServeError::OpenMetrics(address));
+        }
+        Ok(Self::with(limiter, config, rules, Seal::of_process()?, Some(samples)))
+    }
+
+    fn with(
+        limiter: Limiter,
+        config: ServerConfig,
+        rules: Rules,
+        seal: Seal,
+        program_samples: Option<ProgramSamples>,
+    ) -> Self {
+        let rules = ArcSwap::from_pointee(rules);
+        let new_subjects = NewSubjects::new(new_subjects_rate(&limiter, &config));
         let state = ServerState {
             limiter,
             seal,
@@ -87,12 +143,15 @@ impl Server {
             patience: Patience::default(),
             counts: Arc::default(),
             new_subjects,
+            unknown_host_logged: OnceAMinute::default(),
+            wrong_tokens: WrongTokens::default(),
+            program_samples,
             rules,
             #[cfg(feature = "consumers")]
             consumers: arc_swap::ArcSwapOption::empty(),
             stopping: AtomicBool::new(false),
         };
-        Ok(Self { state: Arc::new(state), config: config.clone(), hurried: Notify::new() })
+        Self { state: Arc::new(state), config, hurried: Notify::new() }
     }
 
     /// Sets the client timeouts.
@@ -113,6 +172,11 @@ impl Server {
             state.store = StoreLabels::of(store);
         }
         self
+    }
+
+    /// Whether its TCP listeners use TLS.
+    pub fn has_tls(&self) -> bool {
+        self.config.tls.is_some()
     }
 
     /// The limiter.
@@ -151,8 +215,11 @@ impl Server {
         listeners: Listeners,
         shutdown: impl Future<Output = ()>,
     ) -> Result<(), ServeError> {
+        for exposure in exposures(&self.config, listeners.addresses()) {
+            tracing::warn!("{exposure}");
+        }
         let (administration, decisions): (Vec<_>, Vec<_>) =
-            listeners.0.into_iter().partition(|(kind, _)| *kind == ListenerKind::Administration);
+            listeners.0.into_iter().partition(|(kind, _)| kind.is_administration());
         for (_, listener) in &administration {
             check_administration(&listener.address(), &self.state.rules())?;
         }
@@ -164,6 +231,11 @@ impl Server {
             decisions.close().await;
             administration.close().await;
         };
+        if self.state.program_samples.is_some() {
+            // The program watches its store itself, and there are no permits.
+            served.await;
+            return Ok(());
+        }
         tokio::select! {
             () = served => {}
             () = store_watch::report(&self.state.limiter, self.state.store.in_log) => {}
@@ -206,8 +278,8 @@ impl Server {
     ) -> Result<OpenListeners, ServeError> {
         let state = Arc::clone(&self.state);
         let limits = Arc::new(ConnectionLimits::new(
-            ADMINISTRATION_CONNECTIONS_MAX,
-            ADMINISTRATION_CONNECTIONS_PER_ADDRESS_MAX,
+            ADMINISTRATION_CONNECTIONS_MAX + HEALTH_CONNECTIONS_MAX,
+            ADMINISTRATION_CONNECTIONS_PER_ADDRESS_MAX + HEALTH_CONNECTIONS_MAX / 2,
         ));
         let grace = self.config.grace.min(ADMINISTRATION_GRACE);
         let workers = Workers::start(&state, "tollway-admin", listeners.len().min(1), grace)?;
@@ -227,7 +299,7 @@ fn new_subjects_rate(limiter: &Limiter, config: &ServerConfig) -> Option<NewSubj
 
 /// Without a token, administration must be reachable from this machine only.
 fn check_administration(address: &ListenAddress, rules: &Rules) -> Result<(), ServeError> {
-    if rules.tokens.are_none() && !address.is_local() {
+    if rules.tokens.administration_has_none() && !address.is_local() {
         return Err(ServeError::OpenAdministration(address.clone()));
     }
     Ok(())

@@ -132,6 +132,11 @@ impl<S> Layer<S> for ConsumersLayer {
 
 impl ConsumerRules {
     pub(crate) async fn admission(&self, request: &Parts) -> Result<Admission<CountedRequest<'_>>, Problem> {
+        for name in self.who.headers() {
+            if request.headers.get_all(name).iter().nth(1).is_some() {
+                return Err(Problem::not_a_subject(format!("the header {name} occurs twice")));
+            }
+        }
         let shown = self.who.calls(|name| Some(request.headers.get(name)?.as_bytes()));
         match shown.map_err(|error| unknown_consumer(&error))? {
             Some(consumer) => self.consumer_admission(&consumer).await,

@@ -49,7 +49,7 @@ type Read = dyn Fn(&Parts) -> Option<String> + Send + Sync;
 pub(crate) type ReadPeer = dyn Fn(&Parts) -> Option<IpAddr> + Send + Sync;
 
 impl SubjectFrom {
-    /// The value of a header, such as an API key. Only the first line counts.
+    /// The value of a header, such as an API key. An empty one counts as missing; one that occurs twice gets 400.
     pub fn header(name: &str) -> Self {
         Self::of(Place::Header(name.to_ascii_lowercase()))
     }
@@ -176,7 +176,14 @@ impl Place {
 }
 
 fn header(name: &str, request: &Parts) -> Result<Option<String>, Problem> {
-    let Some(value) = request.headers.get(name) else { return Ok(None) };
+    let mut values = request.headers.get_all(name).iter();
+    let (Some(value), second) = (values.next(), values.next()) else { return Ok(None) };
+    if second.is_some() {
+        return Err(Problem::not_a_subject(format!("the header {name} occurs twice")));
+    }
+    if value.is_empty() {
+        return Ok(None);
+    }
     match std::str::from_utf8(value.as_bytes()) {
         Ok(value) => Ok(Some(value.to_owned())),
         Err(_) => Err(Problem::not_a_subject(format!("the header {name} is not text"))),
@@ -246,6 +253,10 @@ mod tests {
         assert_eq!(found(&SubjectFrom::header("x-api-key"), get("/")), Err(missing));
         assert_eq!(found(&SubjectFrom::path_segment(1), get("/tenants//orders")), Err(missing));
         assert_eq!(found(&SubjectFrom::header("k"), get("/").header("k", &b"\xff"[..])), Err(missing));
+        let twice = get("/").header("k", "anna").header("k", "anna");
+        assert_eq!(found(&SubjectFrom::header("k"), twice), Err(missing));
+        let empty = SubjectFrom::header("k").or(SubjectFrom::fixed("anna"));
+        assert_eq!(found(&empty, get("/").header("k", "")).as_deref(), Ok("all:anna"));
         let nobody = SubjectFrom::address(AddressRules::default(), |_| None);
         assert_eq!(found(&nobody, get("/")), Err(StatusCode::INTERNAL_SERVER_ERROR));
     }

@@ -1,13 +1,15 @@
 //! `tollway doctor`: finds problems that keep limits from being enforced, with cause and fix. Read-only.
 //!
 //! One file per check: `consumers` (switch, callers and records), `store` (reachability, clock, writes and expiry), `redis`
-//! (keys and memory), `pipelines` (jobs that no worker claims), `compare` (another config), `server` (a running server, over `http`). `finding` is the result of a
+//! (keys and memory), `pipelines` (jobs that no worker claims), `listeners` (what other machines reach), `compare` (another
+//! config), `server` (a running server, over `http`). `finding` is the result of a
 //! check, `store_url` handles credentials in URLs, `shell` quotes words of the commands in fixes.
 
 mod compare;
 mod consumers;
 mod finding;
 mod http;
+mod listeners;
 #[cfg(feature = "pipeline")]
 mod pipelines;
 #[cfg(feature = "redis")]
@@ -120,8 +122,13 @@ async fn look(arguments: &Arguments, context: &Context, config: &WholeConfig, fi
         },
     }
     #[cfg(feature = "pipeline")]
-    look_at_clocks_of_jobs(config, context, findings);
-    pipelines::look_at(config, findings).await;
+    {
+        look_at_clocks_of_jobs(config, context, findings);
+        pipelines::look_at(config, findings).await;
+    }
+    if let Some(server) = config.server() {
+        listeners::look_at(server, findings);
+    }
     if let Some(other) = &arguments.compare {
         compare::look_at(config, store, written, other, findings).await;
     }

@@ -16,7 +16,7 @@ mod startup_message;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::oneshot;
 use tollway_consumers::{RecordsError, open_records};
-use tollway_server::{Listeners, ServeError, Server, needs_restart};
+use tollway_server::{Listeners, ServeError, Server, ServerConfig, needs_restart};
 
 use crate::cloudwatch::Publishing;
 use crate::context::Context;
@@ -33,14 +33,19 @@ pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<Exit, Fail
     let usual = if context.output().is_quiet() { log::Level::Error } else { log::Level::Info };
     log::begin(arguments.log_level, usual)?;
     let setup = Setup::new(arguments, context)?;
-    file_descriptors::raise_limit(setup.config.connections);
+    let connections = file_descriptors::raise_limit(setup.config.connections);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime
         .map_err(|error| Failure::new(Exit::FAILED, format!("cannot start the async runtime: {error}")))?;
-    runtime.block_on(serve(setup, arguments, context))
+    runtime.block_on(serve(setup, connections, arguments, context))
 }
 
-async fn serve(setup: Setup, arguments: &Arguments, context: &Context) -> Result<Exit, Failure> {
+async fn serve(
+    setup: Setup,
+    connections: usize,
+    arguments: &Arguments,
+    context: &Context,
+) -> Result<Exit, Failure> {
     let Setup { config, consumers, file, limiter, store, named_store, policy } = setup;
     let unreachable = setup::read_set_limits(&limiter).await;
     // Commands that name no store either ask this process.
@@ -54,7 +59,9 @@ async fn serve(setup: Setup, arguments: &Arguments, context: &Context) -> Result
     let notices = Notices::new("serve", &limiter)?;
     let store_alarms = notices.watch_store(&limiter);
     let publishing = Publishing::start(cloudwatch, &limiter, read).await?;
-    let mut server = Server::new(limiter, &config).await?.with_store_at(&store);
+    // What the file says stays in `config`, with which a reload compares.
+    let fitting = ServerConfig { connections, ..config.clone() };
+    let mut server = Server::new(limiter, &fitting).await?.with_store_at(&store);
     if let Some(consumers) = &consumers {
         server = server.with_consumers(open_records(&consumers.records.expose())?, consumers)?;
     }

@@ -13,6 +13,8 @@ mod container;
 #[cfg(feature = "pipeline")]
 mod demo;
 mod doctor;
+#[cfg(feature = "pipeline")]
+mod file_modes;
 mod home;
 mod import;
 mod import_obp;

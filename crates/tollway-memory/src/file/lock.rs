@@ -65,9 +65,20 @@ fn wait_for(file: &File) -> io::Result<()> {
 }
 
 fn open_private(path: &Path) -> Result<File, FileError> {
+    refuse_link(path)?;
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true).truncate(false);
     private(&mut options).open(path).map_err(FileError::doing("open", path))
+}
+
+/// No file is written through a symbolic link: another user could have made it.
+pub(super) fn refuse_link(path: &Path) -> Result<(), FileError> {
+    if std::fs::symlink_metadata(path).is_ok_and(|found| found.is_symlink()) {
+        let message =
+            "it is a symbolic link, and no file is written through one; name the file that it points to";
+        return Err(FileError::doing("open", path)(io::Error::new(io::ErrorKind::InvalidInput, message)));
+    }
+    Ok(())
 }
 
 /// Only the owner may read the created file: it contains subjects.

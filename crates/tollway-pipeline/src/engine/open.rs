@@ -8,6 +8,7 @@ use tokio::time::sleep;
 use tollway_memory::WallClock;
 
 use super::sqlite::SqliteReader;
+use super::sqlite::file::foreign_lock;
 use crate::{Engine, EngineError, EngineFault, EngineUrl, SocketEngine, SocketServer, SqliteEngine};
 
 /// How long a process that runs a pipeline waits for a command, which has the file for a moment.
@@ -21,6 +22,9 @@ const SAY_AFTER: Duration = Duration::from_secs(2);
 
 /// How often to look whether the other one has ended.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
+
+/// After how long a lock is looked at more closely: a command that has just taken it has written its pid by then.
+const FOREIGN_AFTER: Duration = Duration::from_secs(1);
 
 /// An engine whose pipeline this process runs.
 pub struct OpenedEngine {
@@ -143,6 +147,11 @@ async fn own(file: &Path, patience: Duration) -> Result<SqliteEngine, EngineErro
                     tracing::warn!("waiting: {}", error.message);
                 }
                 waited += LOOK_EVERY;
+                if waited > FOREIGN_AFTER
+                    && let Some(error) = foreign_lock(file)
+                {
+                    return Err(error);
+                }
                 sleep(LOOK_EVERY).await;
             }
             opened => return opened,

@@ -34,6 +34,7 @@ pub(crate) fn http_within(url: &str, timeout: Span) -> Result<Handler, BoxError>
     // A redirected post would lose its body.
     let client = Client::builder()
         .redirect(reqwest::redirect::Policy::none())
+        .no_proxy()
         .connect_timeout(CONNECT_WITHIN.min(Duration::from(timeout) / 2))
         .build()?;
     Ok(handler(service_fn(move |task: Task| {

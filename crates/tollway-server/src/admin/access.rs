@@ -1,34 +1,84 @@
 //! Access control: which token a request needs.
 
-use hyper::HeaderMap;
-use hyper::header::AUTHORIZATION;
+use std::sync::Arc;
 
-use super::tokens::Right;
+use hyper::HeaderMap;
+
+use super::tokens::{Right, TokenMismatch};
+use crate::connection::Caller;
+use crate::http::identity_header::identity_header;
 use crate::http::{Access, Problem};
+use crate::rules::Rules;
 use crate::worker::Worker;
 
-/// Checks that a request has the right it needs.
-///
-/// Without a token in the config, only clients on this machine can connect: they may read but not write.
-pub(crate) fn may_enter(access: Access, worker: &Worker, headers: &HeaderMap) -> Result<(), Problem> {
-    let needed = match access {
-        Access::Open => return Ok(()),
-        Access::Read => Right::Read,
-        Access::Write => Right::Write,
-    };
-    let rules = worker.state.rules();
-    if rules.tokens.are_none() {
-        return if needed == Right::Read { Ok(()) } else { Err(Problem::may_not_write()) };
-    }
-    match shown(headers).and_then(|token| rules.tokens.right_of(token)) {
-        None => Err(Problem::no_token()),
-        Some(right) if right < needed => Err(Problem::may_not_write()),
-        Some(_) => Ok(()),
+/// Where a proxy puts its token: `Authorization` may hold its client's.
+const TOKEN_HEADER: &str = "x-tollway-token";
+
+/// Why a request may not enter.
+#[derive(Debug)]
+pub(crate) enum Refused {
+    /// Its token is wrong: the answer is delayed.
+    WrongToken,
+    /// Another reason.
+    Because(Problem),
+}
+
+impl From<Problem> for Refused {
+    fn from(problem: Problem) -> Self {
+        Self::Because(problem)
     }
 }
 
-/// The token of a request: `Authorization: Bearer TOKEN`.
-fn shown(headers: &HeaderMap) -> Option<&[u8]> {
-    let (scheme, token) = headers.get(AUTHORIZATION)?.as_bytes().split_at_checked(7)?;
-    scheme.eq_ignore_ascii_case(b"bearer ").then_some(token)
+impl Refused {
+    /// The error to answer with; after a delay if it was a guess.
+    pub(crate) async fn answer_late(self, worker: &Worker) -> Problem {
+        match self {
+            Self::WrongToken => {
+                worker.state.wrong_tokens.delay(worker.state.patience.wrong_token).await;
+                Problem::no_token()
+            }
+            Self::Because(problem) => problem,
+        }
+    }
+}
+
+/// Checks that a request has the right it needs, and returns the name of its token.
+///
+/// Without a token in the config, only clients on this machine can connect: they may read but not write.
+pub(crate) fn may_enter(
+    access: Access,
+    rules: &Rules,
+    worker: &Worker,
+    caller: &Caller,
+    headers: &HeaderMap,
+) -> Result<Option<Arc<str>>, Refused> {
+    let tokens = &rules.tokens;
+    let needed = match access {
+        Access::Open => return Ok(None),
+        Access::Decide if !tokens.guard(Right::Decide) => return Ok(None),
+        Access::Decide => Right::Decide,
+        Access::Read if tokens.administration_has_none() => return Ok(None),
+        Access::Write if tokens.administration_has_none() => return Err(Problem::may_not_write().into()),
+        Access::Read => Right::Read,
+        Access::Write => Right::Write,
+    };
+    let Some(token) = shown(headers)? else { return Err(Problem::no_token().into()) };
+    match tokens.find(token, needed) {
+        Ok(name) => Ok(Some(name)),
+        Err(TokenMismatch::LacksRight) if needed == Right::Write => Err(Problem::may_not_write().into()),
+        Err(TokenMismatch::LacksRight) => Err(Problem::another_right().into()),
+        Err(TokenMismatch::Unknown) => {
+            worker.state.note_wrong_token(caller.peer, caller.listener);
+            Err(Refused::WrongToken)
+        }
+    }
+}
+
+/// The token of a request: `X-Tollway-Token: TOKEN` or `Authorization: Bearer TOKEN`.
+fn shown(headers: &HeaderMap) -> Result<Option<&[u8]>, Problem> {
+    if let Some(token) = identity_header(headers, TOKEN_HEADER)? {
+        return Ok(Some(token));
+    }
+    let bearer = identity_header(headers, "authorization")?.and_then(|value| value.split_at_checked(7));
+    Ok(bearer.filter(|(scheme, _)| scheme.eq_ignore_ascii_case(b"bearer ")).map(|(_, token)| token))
 }

@@ -8,6 +8,7 @@ use tollway::core::{Policy, WhenStoreFails};
 use tollway::metrics::prometheus_text;
 use tollway::{Limit, LimitUsage, Limiter};
 
+use super::actor::Actor;
 use crate::connection::Caller;
 use crate::http::{
     LimitBody, Problem, Query, ResetBody, Response, json, metrics_text, no_content, read, subject_or_shared,
@@ -41,12 +42,18 @@ pub(crate) fn ready(worker: &Worker) -> Response {
     json(code, &HealthAnswer { status, degraded_decisions })
 }
 
-/// The metrics of the limiter and of the server's connections.
-pub(crate) async fn metrics(worker: &Worker) -> Response {
-    let mut samples = worker.state.limiter.samples().await;
-    samples.extend(worker.state.counts.samples());
-    samples.extend(worker.state.counts.bounded_samples(&worker.state.new_subjects.bounded));
-    metrics_text(prometheus_text(&samples))
+/// The metrics of the limiter, and those of the server's connections or of the program that serves only metrics.
+pub(crate) async fn metrics(worker: &Worker) -> Result<Response, Problem> {
+    let state = &worker.state;
+    let mut samples = state.limiter.samples().await;
+    match &state.program_samples {
+        None => {
+            samples.extend(state.counts.samples());
+            samples.extend(state.counts.bounded_samples(&state.new_subjects.bounded));
+        }
+        Some(read) => samples.extend(read().await.map_err(|error| Problem::no_figures(&error))?),
+    }
+    Ok(metrics_text(prometheus_text(&samples)))
 }
 
 /// The policies in force.
@@ -155,14 +162,28 @@ pub(crate) async fn usage(worker: &Worker, request: &Request<Incoming>) -> Resul
 pub(crate) async fn reset(
     worker: &Worker,
     caller: &Caller,
+    actor: &Actor,
     request: Request<Incoming>,
 ) -> Result<Response, Problem> {
     let body = read(caller, request).await?;
     let question: ResetBody<'_> = serde_json::from_slice(&body).map_err(|error| Problem::bad_json(&error))?;
     let subject = subject_or_shared(question.subject.as_deref())?;
-    worker.state.limiter.reset(&question.policy).subject(subject).await?;
-    tracing::info!(policy = ?question.policy, "usage was reset");
+    let limiter = &worker.state.limiter;
+    let used = used(limiter, &question.policy, subject).await;
+    limiter.reset(&question.policy).subject(subject).await?;
+    tracing::info!(by = %actor, policy = ?question.policy, ?subject, from = used, to = 0, "usage was reset");
     Ok(no_content(StatusCode::NO_CONTENT))
+}
+
+/// What a subject has used of each limit, for the log.
+async fn used(limiter: &Limiter, policy: &str, subject: &str) -> String {
+    match limiter.usage(policy).subject(subject).await {
+        Ok(usage) => {
+            let limits = usage.limits.iter().map(|limit| format!("{} {}", limit.used, limit.name));
+            limits.collect::<Vec<_>>().join(", ")
+        }
+        Err(_) => "unknown".to_owned(),
+    }
 }
 
 /// A limit in force.
@@ -179,31 +200,51 @@ pub(crate) struct LimitsAnswer {
 pub(crate) async fn set_limit(
     worker: &Worker,
     caller: &Caller,
+    actor: &Actor,
     parameters: Vec<String>,
     request: Request<Incoming>,
 ) -> Result<Response, Problem> {
     let body = read(caller, request).await?;
     let question: LimitBody<'_> = serde_json::from_slice(&body).map_err(|error| Problem::bad_json(&error))?;
     let [policy, limit] = both(parameters)?;
+    let before = limit_text(worker, &policy, &limit);
     worker.state.limiter.set_limit(&policy, &limit, &question.to).await?;
-    limit_in_force(worker, policy, limit)
+    limit_in_force(worker, actor, before, policy, limit)
 }
 
-pub(crate) async fn clear_limit(worker: &Worker, parameters: Vec<String>) -> Result<Response, Problem> {
+pub(crate) async fn clear_limit(
+    worker: &Worker,
+    actor: &Actor,
+    parameters: Vec<String>,
+) -> Result<Response, Problem> {
     let [policy, limit] = both(parameters)?;
+    let before = limit_text(worker, &policy, &limit);
     worker.state.limiter.clear_limit(&policy, &limit).await?;
-    limit_in_force(worker, policy, limit)
+    limit_in_force(worker, actor, before, policy, limit)
 }
 
 fn both(parameters: Vec<String>) -> Result<[String; 2], Problem> {
     parameters.try_into().map_err(|_| Problem::bad_request("a policy and a limit are needed"))
 }
 
-fn limit_in_force(worker: &Worker, policy: String, name: String) -> Result<Response, Problem> {
-    let known = worker.state.limiter.policy(&policy)?.policy();
-    let limit = known.limits().iter().find(|limit| limit.name().as_str() == name);
-    let limit = limit.map(ToString::to_string).unwrap_or_default();
-    let stopped = worker.state.limiter.is_stopped(&policy, &name);
-    tracing::info!(policy = ?policy, limit = ?limit, stopped, "a limit was set");
+/// A limit in the syntax of a config file, and whether it is stopped.
+fn limit_text(worker: &Worker, policy: &str, name: &str) -> (String, bool) {
+    let known = worker.state.limiter.policy(policy).map(|handle| handle.policy()).ok();
+    let limit = known.iter().flat_map(|known| known.limits().iter());
+    let limit = limit.filter(|limit| limit.name().as_str() == name).map(ToString::to_string).next();
+    (limit.unwrap_or_default(), worker.state.limiter.is_stopped(policy, name))
+}
+
+fn limit_in_force(
+    worker: &Worker,
+    actor: &Actor,
+    before: (String, bool),
+    policy: String,
+    name: String,
+) -> Result<Response, Problem> {
+    let (limit, stopped) = limit_text(worker, &policy, &name);
+    let shown = |limit: &str, stopped| if stopped { "0".to_owned() } else { limit.to_owned() };
+    let (from, to) = (shown(&before.0, before.1), shown(&limit, stopped));
+    tracing::info!(by = %actor, ?policy, limit = ?name, from, to, "a limit was set");
     Ok(json(StatusCode::OK, &LimitsAnswer { policy, name, limit, stopped }))
 }

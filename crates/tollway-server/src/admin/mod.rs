@@ -1,14 +1,18 @@
 //! Administration: on its own listener, with tokens.
 
 mod access;
+mod actor;
 mod answers;
 pub(crate) mod store;
 mod tokens;
+mod wrong_tokens;
 
-pub(crate) use access::may_enter;
+pub(crate) use access::{Refused, may_enter};
+pub(crate) use actor::Actor;
 pub(crate) use answers::{
     HealthAnswer, LimitsAnswer, PoliciesAnswer, UsageAnswer, clear_limit, health, metrics, policies, ready,
     reset, set_limit, usage,
 };
 pub(crate) use store::{RedisHealthAnswer, StoreHealth, redis_health};
-pub(crate) use tokens::{Tokens, read_permit_secret};
+pub(crate) use tokens::{Right, Tokens, read_permit_secret};
+pub(crate) use wrong_tokens::WrongTokens;

@@ -8,7 +8,8 @@ use tollway::core::Policy;
 use tollway::{Limiter, Span, Timestamp};
 use tollway_inbound::CONSUMERS_POLICY;
 
-use super::access::may_enter;
+use super::access::{Refused, may_enter};
+use crate::connection::Caller;
 use crate::http::{Access, Problem, Response, json};
 use crate::worker::Worker;
 
@@ -70,17 +71,25 @@ struct RedisPlaceAnswer {
 }
 
 /// The health of the configured Redis. The status is 200 either way: the server keeps deciding without the store.
-pub(crate) async fn redis_health(worker: &Worker, headers: &HeaderMap) -> Result<Response, Problem> {
+pub(crate) async fn redis_health(
+    worker: &Worker,
+    caller: &Caller,
+    headers: &HeaderMap,
+) -> Result<Response, Problem> {
     let store = &worker.state.store;
     let Some(place) = &store.redis else { return Err(Problem::no_redis(store.technology)) };
     let limiter = &worker.state.limiter;
     // Probes have no token, and need no address.
-    let answer = match may_enter(Access::Read, worker, headers) {
-        Ok(()) => {
+    let entered = may_enter(Access::Read, &worker.state.rules(), worker, caller, headers);
+    let answer = match entered {
+        Ok(_) => {
             let place = RedisPlaceAnswer { url: place.host.clone(), port: place.port };
             RedisHealthAnswer { redis_ready: answers(limiter).await, place: Some(place) }
         }
-        Err(_) => {
+        Err(refused) => {
+            if matches!(refused, Refused::WrongToken) {
+                refused.answer_late(worker).await;
+            }
             let redis_ready = worker.state.store_health.answers(limiter).await;
             RedisHealthAnswer { redis_ready, place: None }
         }

@@ -1,21 +1,43 @@
 //! Tokens: reading them from their files or variables, and comparing them.
 
 use std::io::Read;
+use std::sync::Arc;
 
+use hmac::digest::CtOutput;
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::{Digest, Sha256};
 use tollway::Secret;
 
 use crate::bounds::{TOKEN_BYTES_MAX, TOKEN_BYTES_MIN};
-use crate::{ServeError, ServerConfig, Token};
+use crate::{NamedToken, ServeError, ServerConfig, Token, TokenRight};
 
-/// What a token allows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+/// What a token allows. A write token may read, too; the others are for one thing each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Right {
-    /// May read.
+    /// The Redis protocol.
+    Resp,
+    /// Decisions over HTTP and gRPC.
+    Decide,
+    /// Reading the administration.
     Read,
-    /// May read and write.
+    /// Reading and changing.
     Write,
+}
+
+impl From<TokenRight> for Right {
+    fn from(right: TokenRight) -> Self {
+        match right {
+            TokenRight::Decide => Self::Decide,
+            TokenRight::Read => Self::Read,
+            TokenRight::Write => Self::Write,
+        }
+    }
+}
+
+impl Right {
+    fn includes(self, needed: Self) -> bool {
+        self == needed || (self, needed) == (Self::Write, Self::Read)
+    }
 }
 
 /// The tokens in force.
@@ -23,51 +45,87 @@ pub(crate) struct Tokens {
     /// A random key of this process. Tokens are compared by their HMACs, so that the time of a comparison does not depend
     /// on how much of a guess is right.
     key: Hmac<Sha256>,
-    known: Vec<(Right, [u8; 32])>,
+    known: Vec<KnownToken>,
+}
+
+struct KnownToken {
+    right: Right,
+    /// Its name in the config, for the log.
+    name: Arc<str>,
+    digest: CtOutput<Hmac<Sha256>>,
 }
 
 impl Tokens {
-    /// Reads the tokens of the administration.
+    /// Reads the tokens that the config names.
     pub(crate) fn read(config: &ServerConfig) -> Result<Self, ServeError> {
-        Self::of([(Right::Read, &config.read_token), (Right::Write, &config.write_token)])
-    }
-
-    /// Reads the token of the Redis protocol.
-    pub(crate) fn read_resp(config: &ServerConfig) -> Result<Self, ServeError> {
-        Self::of([(Right::Read, &config.resp_token)])
-    }
-
-    fn of<'a>(named: impl IntoIterator<Item = (Right, &'a Option<Token>)>) -> Result<Self, ServeError> {
         let mut key = hmac::digest::Key::<Hmac<Sha256>>::default();
         getrandom::fill(&mut key).map_err(|error| ServeError::Machine(error.to_string()))?;
         let mut tokens = Self { key: Hmac::new(&key), known: Vec::new() };
-        for (right, token) in named.into_iter().filter_map(|(right, token)| Some((right, token.as_ref()?))) {
-            let secret =
-                read(token).map_err(|problem| ServeError::Token { token: token.clone(), problem })?;
-            let digest = tokens.digest(secret.as_bytes());
-            tokens.known.push((right, digest));
+        let own = [
+            (Right::Read, "read", &config.read_token),
+            (Right::Write, "write", &config.write_token),
+            (Right::Decide, "decisions", &config.decisions_token),
+            (Right::Resp, "resp", &config.resp_token),
+        ];
+        for (right, name, token) in own {
+            token.iter().try_for_each(|token| tokens.add(right, name, token))?;
+        }
+        for NamedToken { name, token, right } in &config.named_tokens {
+            tokens.add(Right::from(*right), name, token)?;
         }
         Ok(tokens)
     }
 
-    /// Whether no token is configured.
-    pub(crate) fn are_none(&self) -> bool {
-        self.known.is_empty()
+    /// Reads a token and adds it. Two that are equal are a mistake: one of them allows more than its name says.
+    fn add(&mut self, right: Right, name: &str, token: &Token) -> Result<(), ServeError> {
+        let wrong = |problem| ServeError::Token { token: token.clone(), problem };
+        let digest = self.digest(read(token).map_err(wrong)?.as_bytes());
+        if let Some(same) = self.known.iter().find(|known| known.digest == digest) {
+            let same = &same.name;
+            return Err(wrong(format!(
+                "it is the same as the token `{same}`; generate another, as with `openssl rand -hex 32`"
+            )));
+        }
+        self.known.push(KnownToken { right, name: name.into(), digest });
+        Ok(())
     }
 
-    /// What a token allows; `None` if it is unknown.
-    pub(crate) fn right_of(&self, token: &[u8]) -> Option<Right> {
-        // Compares with all, so that the time does not tell which one matches.
+    /// Whether no token of the administration is configured.
+    pub(crate) fn administration_has_none(&self) -> bool {
+        !self.guard(Right::Read) && !self.guard(Right::Write)
+    }
+
+    /// Whether there is a token for this.
+    pub(crate) fn guard(&self, right: Right) -> bool {
+        self.known.iter().any(|known| known.right == right)
+    }
+
+    /// The name of this token if it has the right.
+    pub(crate) fn find(&self, token: &[u8], needed: Right) -> Result<Arc<str>, TokenMismatch> {
+        let digest = self.digest(token);
+        // Compares with all, so that the time does not tell which one matches. No two are equal.
         let matching = self
             .known
             .iter()
-            .filter(|(_, known)| self.key.clone().chain_update(token).verify_slice(known).is_ok());
-        matching.map(|(right, _)| *right).max()
+            .fold(None, |found, known| if known.digest == digest { Some(known) } else { found });
+        match matching {
+            None => Err(TokenMismatch::Unknown),
+            Some(known) if known.right.includes(needed) => Ok(Arc::clone(&known.name)),
+            Some(_) => Err(TokenMismatch::LacksRight),
+        }
     }
 
-    fn digest(&self, token: &[u8]) -> [u8; 32] {
-        self.key.clone().chain_update(token).finalize().into_bytes().into()
+    fn digest(&self, token: &[u8]) -> CtOutput<Hmac<Sha256>> {
+        self.key.clone().chain_update(token).finalize()
     }
+}
+
+/// Why a token does not open something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TokenMismatch {
+    Unknown,
+    /// It is one of the config, for something else.
+    LacksRight,
 }
 
 /// The secret that signs permits, if the config names one.
@@ -116,9 +174,9 @@ mod tests {
     #[test]
     fn only_the_exact_token_matches() {
         let tokens = in_file("0123456789abcdef\n").unwrap();
-        assert_eq!(tokens.right_of(b"0123456789abcdef"), Some(Right::Read));
+        assert_eq!(tokens.find(b"0123456789abcdef", Right::Read).as_deref(), Ok("read"));
         for other in ["", "0123456789abcde", "0123456789abcdef\n", "0123456789abcdeg", "0123456789abcdef0"] {
-            assert_eq!(tokens.right_of(other.as_bytes()), None, "{other:?}");
+            assert_eq!(tokens.find(other.as_bytes(), Right::Read), Err(TokenMismatch::Unknown), "{other:?}");
         }
     }
 

@@ -1,10 +1,11 @@
 //! `[server]`: where `tollway serve` listens, which proxies it trusts, and how it responds.
 //!
 //! `whole` reads it with all other sections that the server needs, `listen` has listen addresses, `access` tokens and
-//! certificates, `inbound` settings for requests, `descriptors` the rules for Envoy, `subject_template` their subjects,
+//! certificates, `callers` the names and web pages that may call, `inbound` settings for requests, `descriptors` the rules for Envoy, `subject_template` their subjects,
 //! `number` integers within bounds.
 
 mod access;
+mod callers;
 mod descriptors;
 mod inbound;
 mod listen;
@@ -25,7 +26,8 @@ use tollway_inbound::ANONYMOUS_POLICY;
 use tollway_inbound::address::AddressRules;
 use tollway_inbound::headers::HeaderChoice;
 
-pub use access::{TlsFiles, Token};
+use access::ReadTokens;
+pub use access::{NamedToken, TlsFiles, Token, TokenRight};
 pub use descriptors::{DescriptorRule, DescriptorTarget, ENTRIES_PER_RULE_MAX, EntryPattern, ValuePattern};
 pub use listen::ListenAddress;
 pub use subject_template::{SubjectPiece, SubjectTemplate};
@@ -101,6 +103,14 @@ pub struct ServerConfig {
     pub permits_token: Option<Token>,
     /// The certificate for TLS on all TCP addresses.
     pub tls: Option<TlsFiles>,
+    /// The names under which clients reach the server, besides IP addresses and local names.
+    pub hosts: Vec<String>,
+    /// The origins of web pages that may call the server.
+    pub allowed_origins: Vec<String>,
+    /// Where the token for decisions over HTTP and gRPC is kept; with `None` and no named one, clients need no token.
+    pub decisions_token: Option<Token>,
+    /// Tokens of single persons and programs.
+    pub named_tokens: Vec<NamedToken>,
 }
 
 impl Default for ServerConfig {
@@ -127,6 +137,10 @@ impl Default for ServerConfig {
             resp_token: None,
             permits_token: None,
             tls: None,
+            hosts: Vec::new(),
+            allowed_origins: Vec::new(),
+            decisions_token: None,
+            named_tokens: Vec::new(),
         }
     }
 }
@@ -142,9 +156,15 @@ impl ServerConfig {
         let sockets = [Some(&mut self.listen), self.admin.as_mut(), self.grpc.as_mut(), self.resp.as_mut()];
         let sockets = sockets.into_iter().flatten();
         let sockets = sockets.filter_map(ListenAddress::path_mut);
-        let tokens =
-            [&mut self.read_token, &mut self.write_token, &mut self.resp_token, &mut self.permits_token];
-        let tokens = tokens.into_iter().flatten().filter_map(Token::path_mut);
+        let tokens = [
+            &mut self.read_token,
+            &mut self.write_token,
+            &mut self.decisions_token,
+            &mut self.resp_token,
+            &mut self.permits_token,
+        ];
+        let named = self.named_tokens.iter_mut().map(|named| &mut named.token);
+        let tokens = tokens.into_iter().flatten().chain(named).filter_map(Token::path_mut);
         let tls = self.tls.iter_mut().flat_map(|files| [&mut files.certificate, &mut files.key]);
         for path in sockets.chain(tokens).chain(tls) {
             *path = folder.join(&*path);
@@ -174,10 +194,14 @@ fn read(mut section: Section<'_>, names: &[&str], policies: &[Arc<Policy>]) -> S
     let policy_headers = inbound::read_policy_headers(&mut section, names);
     let address = section.section("address").map(inbound::read_address);
     let subject_headers = section.section("authorize").map(inbound::read_subject_headers);
-    let [read_token, write_token, resp_token, permits_token] =
-        section.section("tokens").map(access::read_tokens).unwrap_or_default();
+    let ReadTokens {
+        keys: [read_token, write_token, decisions_token, resp_token, permits_token],
+        named: named_tokens,
+    } = section.section("tokens").map(access::read_tokens).unwrap_or_default();
     let tls = section.section("tls").and_then(access::read_tls);
     let grpc = listen::read(&mut section, "grpc", "127.0.0.1:8081");
+    let hosts = callers::read_hosts(&mut section);
+    let allowed_origins = callers::read_origins(&mut section);
     let descriptors = descriptors::read(&mut section, names, policies);
     section.finish();
     ServerConfig {
@@ -202,6 +226,10 @@ fn read(mut section: Section<'_>, names: &[&str], policies: &[Arc<Policy>]) -> S
         resp_token,
         permits_token,
         tls,
+        hosts,
+        allowed_origins,
+        decisions_token,
+        named_tokens,
     }
 }
 

@@ -1,12 +1,13 @@
 //! How a consumer's request counts, from `/v1/authorize` or from a descriptor of Envoy.
 
-use hyper::StatusCode;
-use hyper::header::HeaderMap;
+use hyper::body::Incoming;
+use hyper::{Request, StatusCode};
 use tollway_consumers::{ConsumerId, RecordsFault};
 use tollway_inbound::headers::CallerKind;
 use tollway_inbound::{ANONYMOUS_POLICY, Admission};
 
 use super::Consumers;
+use crate::bounded_take::client_network;
 use crate::connection::Caller;
 use crate::grpc::answer::RefusalBody;
 use crate::grpc::descriptors::subject;
@@ -14,6 +15,7 @@ use crate::grpc::resolve::{Count, ResolvedRequest};
 use crate::grpc::service::{Failure, StatusCode as GrpcStatus};
 use crate::http::authorize::{CountedRequest, address};
 use crate::http::for_proxy::refused_with;
+use crate::http::identity_header::identity_header;
 use crate::http::{Problem, Response, no_content};
 use crate::worker::Worker;
 
@@ -23,32 +25,40 @@ impl Consumers {
         &self,
         worker: &Worker,
         caller: &Caller,
-        headers: &HeaderMap,
+        request: Request<Incoming>,
         denied_with: StatusCode,
     ) -> Result<Response, Problem> {
         let free = || Ok(no_content(StatusCode::OK));
         let refused = |problem: Problem| Ok(refused_with(denied_with, problem.into_response()));
-        let counted = match self.who.calls(|name| Some(headers.get(name)?.as_bytes())) {
+        let headers = request.headers();
+        if let Some(problem) = self.who.headers().find_map(|name| identity_header(headers, name).err()) {
+            return refused(problem);
+        }
+        let network = client_network(worker, caller, headers);
+        let shown = |name: &str| identity_header(headers, name).ok().flatten();
+        let counted = match self.who.calls(shown) {
             Err(error) => return refused(Problem::unknown_consumer(&error)),
             Ok(None) => {
+                let client = address(&worker.state.rules(), caller, headers);
+                drop(request);
                 // Without this policy, requests without credentials are not limited.
                 let known = worker.policies.find(&worker.state, ANONYMOUS_POLICY).ok();
                 let Some(known) = known.filter(|_| self.gate.is_enabled()) else { return free() };
-                CountedRequest::new(
-                    known,
-                    address(&worker.state.rules(), caller, headers)?,
-                    CallerKind::Anonymous,
-                )?
+                CountedRequest::new(known, client?, CallerKind::Anonymous)?
             }
-            Ok(Some(consumer)) => match self.admission(&worker.state, &consumer).await? {
-                Admission::Free => return free(),
-                Admission::Blocked => return refused(Problem::blocked()),
-                Admission::Counted(known) => {
-                    CountedRequest::new(known, consumer.to_string(), CallerKind::Consumer)?
+            Ok(Some(consumer)) => {
+                // Records and store may take their time, and the head of a request has up to 16 KiB.
+                drop(request);
+                match self.admission(&worker.state, &consumer).await? {
+                    Admission::Free => return free(),
+                    Admission::Blocked => return refused(Problem::blocked()),
+                    Admission::Counted(known) => {
+                        CountedRequest::new(known, consumer.to_string(), CallerKind::Consumer)?
+                    }
                 }
-            },
+            }
         };
-        counted.answer(worker, caller, headers, denied_with).await
+        counted.answer(worker, caller, network, denied_with).await
     }
 }
 

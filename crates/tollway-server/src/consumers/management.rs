@@ -10,6 +10,7 @@ use super::documented::Documented;
 use super::management_json::{LimitingState, ManagementJson};
 use super::neutral::Neutral;
 use super::routes::{JsonShape, Management};
+use crate::admin::Actor;
 use crate::admin::store::answers as store_answers;
 use crate::connection::Caller;
 use crate::http::{Problem, Response, json, no_content, read};
@@ -29,12 +30,13 @@ pub(crate) async fn manage(
     shape: JsonShape,
     worker: &Worker,
     caller: &Caller,
+    actor: &Actor,
     parameters: Vec<String>,
     request: Request<Incoming>,
 ) -> Result<Response, Problem> {
     match shape {
-        JsonShape::Documented => run::<Documented>(what, worker, caller, parameters, request).await,
-        JsonShape::Neutral => run::<Neutral>(what, worker, caller, parameters, request).await,
+        JsonShape::Documented => run::<Documented>(what, worker, caller, actor, parameters, request).await,
+        JsonShape::Neutral => run::<Neutral>(what, worker, caller, actor, parameters, request).await,
     }
 }
 
@@ -42,6 +44,7 @@ async fn run<S: ManagementJson>(
     what: Management,
     worker: &Worker,
     caller: &Caller,
+    actor: &Actor,
     parameters: Vec<String>,
     request: Request<Incoming>,
 ) -> Result<Response, Problem> {
@@ -52,21 +55,21 @@ async fn run<S: ManagementJson>(
     match what {
         Management::RateLimiting => Ok(limiting_state::<S>(worker, gate).await),
         Management::Records => records::<S>(gate, &consumer?).await,
-        Management::CreateRecord => create::<S>(gate, consumer?, &read(caller, request).await?).await,
+        Management::CreateRecord => create::<S>(gate, actor, consumer?, &read(caller, request).await?).await,
         Management::ChangeRecord => {
             let (consumer, id) = (consumer?, record_id(of_it)?);
-            change::<S>(gate, consumer, id, &read(caller, request).await?).await
+            change::<S>(gate, actor, consumer, id, &read(caller, request).await?).await
         }
-        Management::DeleteRecord => delete(gate, &consumer?, record_id(of_it)?).await,
+        Management::DeleteRecord => delete::<S>(gate, actor, &consumer?, record_id(of_it)?).await,
         Management::ActiveNow => active_now::<S>(gate, &consumer?).await,
         Management::ActiveInHour => active_in::<S>(gate, &consumer?, of_it).await,
         Management::CallLimits => call_limits::<S>(gate, &consumer?).await,
         Management::Counters => counters::<S>(gate, &consumer?).await,
-        Management::ResetCounters => reset_counters(gate, &consumer?).await,
+        Management::ResetCounters => reset_counters::<S>(gate, actor, &consumer?).await,
         Management::Blocked => blocked(gate, &consumer?).await,
         Management::SetBlocked => {
             let consumer = consumer?;
-            set_blocked(gate, &consumer, &read(caller, request).await?).await
+            set_blocked(gate, actor, &consumer, &read(caller, request).await?).await
         }
     }
 }
@@ -85,29 +88,57 @@ async fn records<S: ManagementJson>(gate: &Gate, consumer: &ConsumerId) -> Resul
 
 async fn create<S: ManagementJson>(
     gate: &Gate,
+    actor: &Actor,
     consumer: ConsumerId,
     body: &[u8],
 ) -> Result<Response, Problem> {
     let record = gate.records().create(S::draft(body, consumer)?).await?;
-    tracing::info!(record = %record.id, "a record of a consumer was created");
+    let (id, consumer, to) = (record.id, &record.draft.consumer, logged(&S::record(&record)));
+    tracing::info!(by = %actor, ?consumer, record = %id, to, "a record of a consumer was created");
     Ok(json(StatusCode::CREATED, &S::record(&record)))
 }
 
 async fn change<S: ManagementJson>(
     gate: &Gate,
+    actor: &Actor,
     consumer: ConsumerId,
     id: RecordId,
     body: &[u8],
 ) -> Result<Response, Problem> {
-    let record = gate.records().change(id, S::draft(body, consumer)?).await?;
-    tracing::info!(record = %record.id, "a record of a consumer was changed");
+    let draft = S::draft(body, consumer.clone())?;
+    let from = kept_record::<S>(gate, &consumer, id).await?;
+    let record = gate.records().change(id, draft).await?;
+    let to = logged(&S::record(&record));
+    tracing::info!(by = %actor, ?consumer, record = %id, from, to, "a record of a consumer was changed");
     Ok(json(StatusCode::OK, &S::record(&record)))
 }
 
-async fn delete(gate: &Gate, consumer: &ConsumerId, id: RecordId) -> Result<Response, Problem> {
+async fn delete<S: ManagementJson>(
+    gate: &Gate,
+    actor: &Actor,
+    consumer: &ConsumerId,
+    id: RecordId,
+) -> Result<Response, Problem> {
+    let from = kept_record::<S>(gate, consumer, id).await?;
     gate.records().delete(consumer, id).await?;
-    tracing::info!(record = %id, "a record of a consumer was deleted");
+    tracing::info!(by = %actor, ?consumer, record = %id, from, "a record of a consumer was deleted");
     Ok(no_content(StatusCode::NO_CONTENT))
+}
+
+/// A record before its change, for the log; empty if there is none.
+async fn kept_record<S: ManagementJson>(
+    gate: &Gate,
+    consumer: &ConsumerId,
+    id: RecordId,
+) -> Result<String, Problem> {
+    let kept = gate.records().consumer(consumer).await?;
+    let record = kept.records.iter().find(|record| record.id == id);
+    Ok(record.map(|record| logged(&S::record(record))).unwrap_or_default())
+}
+
+/// A state before or after a change, as JSON on one line.
+fn logged(state: &impl Serialize) -> String {
+    serde_json::to_string(state).unwrap_or_default()
 }
 
 async fn active_now<S: ManagementJson>(gate: &Gate, consumer: &ConsumerId) -> Result<Response, Problem> {
@@ -135,9 +166,17 @@ async fn counters<S: ManagementJson>(gate: &Gate, consumer: &ConsumerId) -> Resu
     Ok(json(StatusCode::OK, &S::counters(consumer, &active.limits, &counters)))
 }
 
-async fn reset_counters(gate: &Gate, consumer: &ConsumerId) -> Result<Response, Problem> {
+async fn reset_counters<S: ManagementJson>(
+    gate: &Gate,
+    actor: &Actor,
+    consumer: &ConsumerId,
+) -> Result<Response, Problem> {
+    let active = gate.active(consumer).await?;
+    let counters = gate.counters(consumer, active.limits).await;
+    let from = counters.map(|counters| logged(&S::counters(consumer, &active.limits, &counters)));
     gate.reset(consumer).await?;
-    tracing::info!("the counters of a consumer were reset");
+    let from = from.unwrap_or_else(|_| "unknown".to_owned());
+    tracing::info!(by = %actor, ?consumer, from, to = 0, "the counters of a consumer were reset");
     Ok(no_content(StatusCode::NO_CONTENT))
 }
 
@@ -146,10 +185,17 @@ async fn blocked(gate: &Gate, consumer: &ConsumerId) -> Result<Response, Problem
     Ok(json(StatusCode::OK, &BlockedBody { blocked: kept.blocked }))
 }
 
-async fn set_blocked(gate: &Gate, consumer: &ConsumerId, body: &[u8]) -> Result<Response, Problem> {
+async fn set_blocked(
+    gate: &Gate,
+    actor: &Actor,
+    consumer: &ConsumerId,
+    body: &[u8],
+) -> Result<Response, Problem> {
     let question: BlockedBody = serde_json::from_slice(body).map_err(|error| Problem::bad_json(&error))?;
+    let from = gate.records().consumer(consumer).await?.blocked;
     gate.records().set_blocked(consumer, question.blocked).await?;
-    tracing::info!(blocked = question.blocked, "a consumer was blocked or unblocked");
+    let to = question.blocked;
+    tracing::info!(by = %actor, ?consumer, from, to, "a consumer was blocked or unblocked");
     Ok(json(StatusCode::OK, &question))
 }
 

@@ -14,9 +14,10 @@ use tollway_inbound::escapes::escaped;
 
 use super::answer::{ClientOfCall, should_rate_limit};
 use super::message::{Health, HealthCheckRequest, HealthCheckResponse, RateLimitRequest, frame, unframe};
+use crate::admin::may_enter;
 use crate::bounded_take::client_network;
 use crate::connection::Caller;
-use crate::http::{Body, Problem, Response, read};
+use crate::http::{Access, Body, Problem, Response, read};
 use crate::listener::ListenerKind;
 use crate::worker::Worker;
 
@@ -31,7 +32,7 @@ pub(crate) fn is_grpc_call(caller: &Caller, headers: &HeaderMap) -> bool {
     match caller.listener {
         ListenerKind::Grpc => true,
         ListenerKind::Decisions => is_grpc(headers),
-        ListenerKind::Administration | ListenerKind::Resp => false,
+        ListenerKind::Administration | ListenerKind::Resp | ListenerKind::Metrics => false,
     }
 }
 
@@ -75,6 +76,14 @@ async fn call(worker: &Worker, caller: &Caller, request: Request<Incoming>) -> R
         _ => return Err(Failure::new(StatusCode::Unimplemented, "no such method")),
     };
     let client = ClientOfCall { caller, network: client_network(worker, caller, request.headers()) };
+    if let CalledMethod::ShouldRateLimit = method {
+        let entered = may_enter(Access::Decide, &worker.state.rules(), worker, caller, request.headers());
+        if let Err(refused) = entered {
+            // Boxed: rare, and the future of every call would be larger.
+            let problem = Box::pin(refused.answer_late(worker)).await;
+            return Err(Failure::new(StatusCode::Unauthenticated, problem.detail()));
+        }
+    }
     let body = read(caller, request).await.map_err(|problem| unread(&problem))?;
     let message = unframe(body)?;
     match method {
@@ -125,6 +134,7 @@ pub(crate) enum StatusCode {
     Unimplemented = 12,
     Internal = 13,
     Unavailable = 14,
+    Unauthenticated = 16,
 }
 
 /// Why a call failed. Nothing was taken.

@@ -9,12 +9,14 @@ use hyper::body::Incoming;
 use hyper::header::{HeaderMap, HeaderValue};
 use hyper::{Request, StatusCode};
 use smallvec::SmallVec;
+use tollway_inbound::address::Network;
 use tollway_inbound::escapes::escaped;
 use tollway_inbound::headers::{CallerKind, TooManyRequests, WOULD_DENY};
 use tollway_inbound::{ANONYMOUS_POLICY, InboundTake, decision_of};
 
 use super::body::{Response, json, no_content};
 use super::for_proxy::refused_with;
+use super::identity_header::identity_header;
 use super::problem::Problem;
 use super::query::Query;
 use super::take::put_headers;
@@ -30,7 +32,7 @@ const ADDRESS: &str = "address";
 pub(super) async fn answer(
     worker: &Worker,
     caller: &Caller,
-    request: &Request<Incoming>,
+    request: Request<Incoming>,
 ) -> Result<Response, Problem> {
     let query = Query::read(request.uri().query(), &["policy", "deny"])?;
     let denied_with = read_denial(query.get("deny"))?;
@@ -40,10 +42,13 @@ pub(super) async fn answer(
         && let Some(consumers) = worker.state.consumers()
     {
         // Boxed, like everything that only some requests need: see `operate`.
-        return Box::pin(consumers.authorize(worker, caller, headers, denied_with)).await;
+        return Box::pin(consumers.authorize(worker, caller, request, denied_with)).await;
     }
     let counted = count_under_policy(worker, query.required("policy")?, caller, headers)?;
-    counted.answer(worker, caller, headers, denied_with).await
+    let network = client_network(worker, caller, headers);
+    // The store may take its time, and the head of a request has up to 16 KiB.
+    drop(request);
+    counted.answer(worker, caller, network, denied_with).await
 }
 
 /// A request with the policy and subject it counts under.
@@ -62,19 +67,25 @@ fn count_under_policy(
     headers: &HeaderMap,
 ) -> Result<CountedRequest, Problem> {
     let rules = worker.state.rules();
-    let shown = rules.subject_headers.iter().find_map(|name| Some((name, headers.get(name)?)));
+    // Before the switch to another policy: a misspelt name is an error for every caller.
+    let known = worker.policies.find(&worker.state, policy)?;
+    let mut shown = None;
+    for name in &rules.subject_headers {
+        // Also those behind the first: which of two counts must not depend on the order.
+        let value = identity_header(headers, name)?;
+        shown = shown.or(value.map(|value| (name, value)));
+    }
     // The prefix says where the value is from, so that a client's key can never pass for an address.
     let (subject, anonymous) = match shown {
         Some((name, value)) => {
             let not_text = |_| Problem::bad_request(format!("the header {name} is not text"));
-            (format!("{name}:{}", std::str::from_utf8(value.as_bytes()).map_err(not_text)?), false)
+            (format!("{name}:{}", std::str::from_utf8(value).map_err(not_text)?), false)
         }
         None => {
             (format!("{ADDRESS}:{}", address(&rules, caller, headers)?), !rules.subject_headers.is_empty())
         }
     };
-    let policy = if anonymous { ANONYMOUS_POLICY } else { policy };
-    let known = worker.policies.find(&worker.state, policy)?;
+    let known = if anonymous { worker.policies.find(&worker.state, ANONYMOUS_POLICY)? } else { known };
     let caller = if anonymous { CallerKind::Anonymous } else { CallerKind::Subject };
     CountedRequest::new(known, subject, caller)
 }
@@ -91,12 +102,11 @@ impl CountedRequest {
         &self,
         worker: &Worker,
         client: &Caller,
-        headers: &HeaderMap,
+        network: Option<Network>,
         denied_with: StatusCode,
     ) -> Result<Response, Problem> {
         let Self { known, subject, caller } = self;
         let mut take = InboundTake::now([known.charge(subject, SmallVec::new())]);
-        let network = client_network(worker, client, headers);
         let taken = match decide(worker, client, network, &mut take).await {
             Ok(taken) => taken,
             Err(Undecided::TooManyCharges) => {

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use http_body_util::BodyExt;
 use hyper::body::{Body as _, Incoming};
 use hyper::header::{CONTENT_TYPE, HeaderValue};
-use hyper::{Request, StatusCode};
+use hyper::{Request, StatusCode, Version};
 use serde::Serialize;
 use tokio::time::timeout;
 
@@ -29,6 +29,8 @@ pub(crate) type Response = hyper::Response<Body>;
 
 /// Reads the whole body of a request.
 pub(crate) async fn read(caller: &Caller, request: Request<Incoming>) -> Result<Bytes, Problem> {
+    let multiplexed = request.version() == Version::HTTP_2;
+    // Drops the head: a client can hold hundreds of bodies open.
     let body = request.into_body();
     let announced = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
     if announced > BODY_BYTES_MAX {
@@ -38,10 +40,16 @@ pub(crate) async fn read(caller: &Caller, request: Request<Incoming>) -> Result<
     // Most bodies arrive with their heads, and then need no timer.
     match poll_fn(|context| Poll::Ready(whole.as_mut().poll(context))).await {
         Poll::Ready(collected) => collected,
-        Poll::Pending => match timeout(caller.deadlines.body_time(), whole).await {
-            Ok(collected) => collected,
-            Err(_) => Err(Problem::body_too_slow()),
-        },
+        Poll::Pending => {
+            let stream = caller.body_memory.open_stream();
+            if multiplexed && stream.is_none() {
+                return Err(Problem::too_many_bodies());
+            }
+            match timeout(caller.deadlines.body_time(), whole).await {
+                Ok(collected) => collected,
+                Err(_) => Err(Problem::body_too_slow()),
+            }
+        }
     }
 }
 

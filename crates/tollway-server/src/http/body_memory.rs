@@ -6,7 +6,9 @@ use std::rc::Rc;
 use bytes::Bytes;
 
 use super::problem::Problem;
-use crate::bounds::{BODIES_BYTES_PER_CONNECTION_MAX, BODIES_BYTES_PER_WORKER_MAX, BODY_BYTES_MAX};
+use crate::bounds::{
+    BODIES_BYTES_PER_CONNECTION_MAX, BODIES_BYTES_PER_WORKER_MAX, BODY_BYTES_MAX, OPEN_STREAM_BYTES,
+};
 
 /// The memory of one connection's incomplete bodies. An HTTP/2 client can begin hundreds and complete none.
 #[derive(Debug, Default)]
@@ -21,10 +23,28 @@ pub(super) struct PartialBody<'r> {
     bytes: Vec<u8>,
 }
 
+/// The memory of an open stream; dropping it releases it.
+pub(super) struct OpenStream(Rc<Cell<usize>>);
+
+impl Drop for OpenStream {
+    fn drop(&mut self) {
+        self.0.set(self.0.get().saturating_sub(OPEN_STREAM_BYTES));
+    }
+}
+
 impl BodyMemory {
     /// The memory of a connection, which also counts in its worker's total.
     pub(crate) fn beside(of_worker: &Rc<Cell<usize>>) -> Self {
         Self { held: Cell::new(0), of_worker: Rc::clone(of_worker) }
+    }
+
+    /// Memory of an open stream, which counts only in the worker's total: streams of a connection are few.
+    pub(super) fn open_stream(&self) -> Option<OpenStream> {
+        let of_worker = self.of_worker.get().saturating_add(OPEN_STREAM_BYTES);
+        (of_worker <= BODIES_BYTES_PER_WORKER_MAX).then(|| {
+            self.of_worker.set(of_worker);
+            OpenStream(Rc::clone(&self.of_worker))
+        })
     }
 
     fn take(&self, bytes: usize) -> bool {

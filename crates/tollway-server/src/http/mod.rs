@@ -2,15 +2,20 @@
 //!
 //! `route` is the table of all paths, `body` reads and writes bodies, `request_bodies` and `response_bodies` are their types,
 //! `body_memory` bounds incomplete ones, `for_proxy` puts a denial into headers, `problem` is an error, `openapi` describes
-//! everything. `take`, `permit` and `authorize` handle requests. `new_streams` answers HTTP/2 streams together,
+//! everything. `caller_check` refuses foreign web pages and names, `cors` lets allowed pages read, `host_port` parses a name.
+//! `take`, `permit` and `authorize` handle requests. `new_streams` answers HTTP/2 streams together,
 //! `control_frames` closes connections that flood.
 
 pub(crate) mod authorize;
 mod body;
 mod body_memory;
+pub(crate) mod caller_check;
 mod control_frames;
+mod cors;
 pub(crate) mod for_proxy;
 pub(crate) mod fuzz;
+pub(crate) mod host_port;
+pub(crate) mod identity_header;
 mod new_streams;
 pub(crate) mod openapi;
 mod permit;
@@ -26,6 +31,7 @@ use std::convert::Infallible;
 use std::future::poll_fn;
 use std::pin::pin;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use hyper::body::Incoming;
 use hyper::header::{CACHE_CONTROL, HeaderValue};
@@ -37,6 +43,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 
 pub(crate) use body::{Response, json, metrics_text, no_content, read};
 pub(crate) use body_memory::BodyMemory;
+pub(crate) use caller_check::AllowedCallers;
 pub(crate) use problem::Problem;
 pub(crate) use query::Query;
 pub(crate) use request_bodies::{LimitBody, ResetBody};
@@ -44,7 +51,7 @@ pub(crate) use response_body::Body;
 pub(crate) use route::{Access, Operation};
 pub(crate) use take::subject_or_shared;
 
-use crate::admin;
+use crate::admin::{self, Actor, Refused};
 use crate::bounds::{
     CONNECTION_WINDOW, HEAD_BYTES_MAX, MISTAKEN_STREAMS_MAX, PING_INTERVAL, RESET_STREAMS_MAX,
     SEND_BUFFER_MAX, STREAM_WINDOW, STREAMS_MAX,
@@ -54,7 +61,7 @@ use crate::grpc;
 use crate::worker::{Worker, yield_before_park};
 use control_frames::ControlFrameLimit;
 use new_streams::NewStreams;
-use route::{Found, find};
+use route::{Found, Route, find};
 
 /// For responses that must not be cached.
 const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
@@ -130,15 +137,36 @@ async fn answer(worker: &Rc<Worker>, caller: &Caller, request: Request<Incoming>
     if grpc::is_grpc_call(caller, request.headers()) {
         return grpc::answer(worker, caller, request).await;
     }
+    if let Err(problem) = caller_check::has_one_host(&request) {
+        return problem.into_response();
+    }
+    // Before the request is moved; most configs allow no page.
+    let page = worker.state.rules().callers.allowed_origin(request.headers());
+    let mut response = match page.as_ref().and_then(|_| cors::preflight(&request)) {
+        Some(response) => response,
+        None => answer_route(worker, caller, request).await,
+    };
+    if let Some(origin) = page {
+        cors::let_read(&mut response, origin);
+    }
+    response
+}
+
+/// Answers a request by its route.
+async fn answer_route(worker: &Rc<Worker>, caller: &Caller, request: Request<Incoming>) -> Response {
     let head_only = request.method() == hyper::Method::HEAD;
     let found = match find(caller.listener, request.method(), request.uri().path()) {
         Ok(found) => found,
         Err(problem) => return problem.into_response(),
     };
     let Found { route, parameters } = found;
-    let answered = match admin::may_enter(route.access, worker, request.headers()) {
-        Err(problem) => Err(problem),
-        Ok(()) => operate(route.operation, parameters, worker, caller, request).await,
+    let answered = match may_enter(route, worker, caller, &request) {
+        // Boxed, as below.
+        Err(refused) => Err(Box::pin(refused.answer_late(worker)).await),
+        Ok(token) => {
+            let actor = Actor::new(token, caller.peer);
+            operate(route.operation, parameters, worker, caller, &actor, request).await
+        }
     };
     let mut response = answered.unwrap_or_else(Problem::into_response);
     if route.changes() {
@@ -150,16 +178,32 @@ async fn answer(worker: &Rc<Worker>, caller: &Caller, request: Request<Incoming>
     response
 }
 
+/// Checks the caller's name, page and token; returns the token's name.
+fn may_enter(
+    route: &Route,
+    worker: &Worker,
+    caller: &Caller,
+    request: &Request<Incoming>,
+) -> Result<Option<Arc<str>>, Refused> {
+    if caller.health_only && !route.operation.is_health() {
+        return Err(Problem::too_many_connections().into());
+    }
+    let rules = worker.state.rules();
+    caller_check::may_call(route.check, &rules, worker, caller, request)?;
+    admin::may_enter(route.access, &rules, worker, caller, request.headers())
+}
+
 async fn operate(
     operation: Operation,
     parameters: Vec<String>,
     worker: &Rc<Worker>,
     caller: &Caller,
+    actor: &Actor,
     request: Request<Incoming>,
 ) -> Result<Response, Problem> {
     match operation {
         Operation::Take => take::answer(worker, caller, request).await,
-        Operation::Authorize => authorize::answer(worker, caller, &request).await,
+        Operation::Authorize => authorize::answer(worker, caller, request).await,
         // The rare operations are boxed, so that they do not enlarge the future of every request, which is moved.
         Operation::Begin => Box::pin(permit::begin(worker, caller, request)).await,
         Operation::Settle => Box::pin(permit::settle(worker, caller, request)).await,
@@ -169,16 +213,16 @@ async fn operate(
         Operation::OpenApi => Ok(openapi::answer(caller.listener)),
         Operation::Health => Ok(admin::health()),
         Operation::Ready => Ok(admin::ready(worker)),
-        Operation::Metrics => Ok(Box::pin(admin::metrics(worker)).await),
+        Operation::Metrics => Box::pin(admin::metrics(worker)).await,
         Operation::Policies => Ok(admin::policies(worker)),
         Operation::Usage => Box::pin(admin::usage(worker, &request)).await,
-        Operation::Reset => Box::pin(admin::reset(worker, caller, request)).await,
-        Operation::SetLimit => Box::pin(admin::set_limit(worker, caller, parameters, request)).await,
-        Operation::ClearLimit => Box::pin(admin::clear_limit(worker, parameters)).await,
-        Operation::RedisHealth => Box::pin(admin::redis_health(worker, request.headers())).await,
+        Operation::Reset => Box::pin(admin::reset(worker, caller, actor, request)).await,
+        Operation::SetLimit => Box::pin(admin::set_limit(worker, caller, actor, parameters, request)).await,
+        Operation::ClearLimit => Box::pin(admin::clear_limit(worker, actor, parameters)).await,
+        Operation::RedisHealth => Box::pin(admin::redis_health(worker, caller, request.headers())).await,
         #[cfg(feature = "consumers")]
         Operation::Manage(what, shape) => {
-            Box::pin(crate::consumers::manage(what, shape, worker, caller, parameters, request)).await
+            Box::pin(crate::consumers::manage(what, shape, worker, caller, actor, parameters, request)).await
         }
     }
 }

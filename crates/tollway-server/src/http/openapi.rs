@@ -91,8 +91,11 @@ fn describe(route: &Route, schemas: &mut SchemaGenerator) -> Value {
         described["requestBody"] =
             json!({ "required": true, "content": { "application/json": { "schema": schema } } });
     }
-    if route.access != Access::Open {
-        described["security"] = json!([{ "token": [] }]);
+    match route.access {
+        Access::Open => {}
+        // Only if the config has a token for decisions.
+        Access::Decide => described["security"] = json!([{}, { "token": [] }]),
+        Access::Read | Access::Write => described["security"] = json!([{ "token": [] }]),
     }
     described
 }

@@ -78,6 +78,20 @@ impl Problem {
         .with_header(RETRY_AFTER, "1")
     }
 
+    pub(super) fn too_many_connections() -> Self {
+        let detail = "all connections of the administration have requests in flight; retry, or ask /health and /ready only";
+        let kind = "urn:tollway:too-many-connections";
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, kind, "too many connections", detail)
+            .with_header(CONNECTION, "close")
+    }
+
+    /// The program whose metrics these are cannot read them.
+    pub(crate) fn no_figures(error: &str) -> Self {
+        let kind = "urn:tollway:no-figures";
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, kind, "the figures cannot be read", error)
+            .with_header(RETRY_AFTER, "1")
+    }
+
     pub(super) fn body_too_slow() -> Self {
         let detail = "the body did not arrive in time";
         Self::new(StatusCode::REQUEST_TIMEOUT, "urn:tollway:body-too-slow", "the body is too slow", detail)
@@ -142,9 +156,32 @@ impl Problem {
     }
 
     pub(crate) fn no_token() -> Self {
-        let detail = "this needs a valid token, as in `Authorization: Bearer TOKEN`";
+        let detail =
+            "this needs a valid token, as in `Authorization: Bearer TOKEN` or `X-Tollway-Token: TOKEN`";
         Self::new(StatusCode::UNAUTHORIZED, "urn:tollway:no-token", "no valid token", detail)
             .with_header(WWW_AUTHENTICATE, "Bearer")
+    }
+
+    /// The request has a name that a web page could have pointed here.
+    pub(super) fn unknown_host(host: &str, known: &[String]) -> Self {
+        let hosts: Vec<&str> = known.iter().map(String::as_str).chain([host]).collect();
+        let detail = format!(
+            "this server does not know the name {host:?}, and a web page could have pointed it here; if it is yours, write \
+             `hosts = {hosts:?}` in [server]"
+        );
+        Self::new(StatusCode::FORBIDDEN, "urn:tollway:unknown-host", "unknown host", detail)
+    }
+
+    /// A browser sends the request for a page of another site.
+    pub(super) fn foreign_page() -> Self {
+        let detail = "a browser sent this for a web page of another origin; if the page is yours, name its origin in \
+                      `allowed_origins` of [server], as in `allowed_origins = [\"https://app.example.com\"]`";
+        Self::new(StatusCode::FORBIDDEN, "urn:tollway:foreign-page", "a foreign web page", detail)
+    }
+
+    pub(crate) fn another_right() -> Self {
+        let detail = "this token is for something else ([server.tokens] says for what)";
+        Self::new(StatusCode::FORBIDDEN, "urn:tollway:another-right", "the token has another right", detail)
     }
 
     pub(crate) fn may_not_write() -> Self {

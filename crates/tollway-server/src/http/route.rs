@@ -1,8 +1,9 @@
-//! The table of all routes: path, operation and required access.
+//! The table of all routes: path, operation, required access, and what is checked of the caller.
 
 use hyper::Method;
 use tollway_inbound::escapes::percent_decode;
 
+use super::caller_check::CallerCheck;
 use super::problem::Problem;
 #[cfg(feature = "consumers")]
 use crate::consumers::{JsonShape, Management, ROUTES as CONSUMER_ROUTES};
@@ -33,11 +34,20 @@ pub(crate) enum Operation {
     Manage(Management, JsonShape),
 }
 
+impl Operation {
+    /// Whether orchestrators ask it to see that the server lives.
+    pub(crate) fn is_health(self) -> bool {
+        matches!(self, Self::Health | Self::Ready | Self::RedisHealth)
+    }
+}
+
 /// The access that a route needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Access {
     /// No token.
     Open,
+    /// A token for decisions, if the config has one.
+    Decide,
     /// A token that may read.
     Read,
     /// A token that may write.
@@ -53,6 +63,7 @@ pub(crate) struct Route {
     pub(crate) path: &'static str,
     pub(crate) operation: Operation,
     pub(crate) access: Access,
+    pub(crate) check: CallerCheck,
 }
 
 impl Route {
@@ -62,8 +73,12 @@ impl Route {
     }
 }
 
-const fn decision(method: Method, path: &'static str, operation: Operation) -> Route {
-    Route { listener: ListenerKind::Decisions, method, path, operation, access: Access::Open }
+const fn decision(method: Method, path: &'static str, operation: Operation, check: CallerCheck) -> Route {
+    let access = match operation {
+        Operation::OpenApi => Access::Open,
+        _ => Access::Decide,
+    };
+    Route { listener: ListenerKind::Decisions, method, path, operation, access, check }
 }
 
 pub(crate) const fn administration(
@@ -72,20 +87,21 @@ pub(crate) const fn administration(
     operation: Operation,
     access: Access,
 ) -> Route {
-    Route { listener: ListenerKind::Administration, method, path, operation, access }
+    let check = CallerCheck::HostAndPage;
+    Route { listener: ListenerKind::Administration, method, path, operation, access, check }
 }
 
 /// All but those of consumers, the most frequent first.
-static ROUTES: [Route; 19] = [
-    decision(Method::POST, "/v1/take", Operation::Take),
-    decision(Method::GET, "/v1/authorize", Operation::Authorize),
-    decision(Method::POST, "/v1/authorize", Operation::Authorize),
-    decision(Method::POST, "/v1/begin", Operation::Begin),
-    decision(Method::POST, "/v1/settle", Operation::Settle),
-    decision(Method::POST, "/v1/done", Operation::Done),
-    decision(Method::POST, "/v1/return", Operation::Return),
-    decision(Method::POST, "/v1/renew", Operation::Renew),
-    decision(Method::GET, "/openapi.json", Operation::OpenApi),
+static ROUTES: [Route; 20] = [
+    decision(Method::POST, "/v1/take", Operation::Take, CallerCheck::HostAndPage),
+    decision(Method::GET, "/v1/authorize", Operation::Authorize, CallerCheck::Proxied),
+    decision(Method::POST, "/v1/authorize", Operation::Authorize, CallerCheck::Proxied),
+    decision(Method::POST, "/v1/begin", Operation::Begin, CallerCheck::HostAndPage),
+    decision(Method::POST, "/v1/settle", Operation::Settle, CallerCheck::HostAndPage),
+    decision(Method::POST, "/v1/done", Operation::Done, CallerCheck::HostAndPage),
+    decision(Method::POST, "/v1/return", Operation::Return, CallerCheck::HostAndPage),
+    decision(Method::POST, "/v1/renew", Operation::Renew, CallerCheck::HostAndPage),
+    decision(Method::GET, "/openapi.json", Operation::OpenApi, CallerCheck::Host),
     administration(Method::GET, "/health", Operation::Health, Access::Open),
     administration(Method::GET, "/ready", Operation::Ready, Access::Open),
     administration(Method::GET, "/openapi.json", Operation::OpenApi, Access::Open),
@@ -101,6 +117,14 @@ static ROUTES: [Route; 19] = [
         Access::Write,
     ),
     administration(Method::GET, "/health/redis", Operation::RedisHealth, Access::Open),
+    Route {
+        listener: ListenerKind::Metrics,
+        method: Method::GET,
+        path: "/metrics",
+        operation: Operation::Metrics,
+        access: Access::Read,
+        check: CallerCheck::HostAndPage,
+    },
 ];
 
 #[cfg(not(feature = "consumers"))]

@@ -54,6 +54,13 @@ impl Seal {
         Ok(seal)
     }
 
+    /// A seal that only this process knows: of a server that serves no permits.
+    pub(crate) fn of_process() -> Result<Self, ServeError> {
+        let mut own = Secret::default();
+        getrandom::fill(&mut own).map_err(|error| ServeError::Machine(error.to_string()))?;
+        Ok(Self { configured: None, own, keys: ArcSwap::from_pointee(vec![key(&own)]) })
+    }
+
     /// Queries the store again until it has given its secret; then never ends, so that it can stand beside what does.
     pub(crate) async fn settle(&self, limiter: &Limiter) {
         while let Err(error) = self.ask(limiter).await {

@@ -80,6 +80,11 @@ impl Conversation<'_> {
             if !outbox.is_empty() {
                 let _busy = caller.deadlines.begin(false);
                 outbox.fill_gaps().await;
+                if self.session.take_guess() {
+                    let delay = self.worker.state.patience.wrong_token;
+                    // Boxed, like everything that is rare.
+                    Box::pin(self.worker.state.wrong_tokens.delay(delay)).await;
+                }
                 stream.write_all(&outbox.written).await?;
                 // TLS may hold encrypted bytes back.
                 stream.flush().await?;
@@ -150,6 +155,11 @@ impl Conversation<'_> {
                 Ok(Parsed::Nothing(taken)) => taken,
                 Ok(Parsed::Request(arguments, taken)) => {
                     command::answer(self.worker, &mut self.session, &arguments, outbox);
+                    if self.session.has_guessed() {
+                        // Each guess is delayed, however many arrive together.
+                        self.behind = true;
+                        return answered.saturating_add(taken);
+                    }
                     taken
                 }
                 Err(error) => {

@@ -6,6 +6,8 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use tollway_inbound::address::{Network, Peer};
 
 use super::reply::Protocol;
+use crate::ListenerKind;
+use crate::admin::Right;
 use crate::charge_budget::{ChargesInFlight, ConnectionCharges};
 use crate::connection::Caller;
 use crate::new_subjects::network_of;
@@ -21,6 +23,8 @@ pub(super) struct Session {
     open: bool,
     ended: bool,
     peer: Peer,
+    /// Whether it has just sent a wrong token.
+    guessed: bool,
     charges: ConnectionCharges,
 }
 
@@ -36,6 +40,7 @@ impl Session {
             open: false,
             ended: false,
             peer,
+            guessed: false,
             charges,
         }
     }
@@ -71,7 +76,7 @@ impl Session {
 
     /// Applies what a reload may have changed.
     pub(super) fn follow(&mut self, worker: &Worker) {
-        self.open = worker.state.rules().resp_tokens.are_none();
+        self.open = !worker.state.rules().tokens.guard(Right::Resp);
     }
 
     /// Whether no token is needed.
@@ -87,10 +92,24 @@ impl Session {
 
     /// Checks a token. If none is needed, any is right, as in Redis. A wrong one does not end an authenticated session.
     pub(super) fn show_token(&mut self, worker: &Worker, user: &[u8], token: &[u8]) -> bool {
-        let known = || worker.state.rules().resp_tokens.right_of(token).is_some();
+        let known = || worker.state.rules().tokens.find(token, Right::Resp).is_ok();
         let right = user == b"default" && (self.open || known());
+        if !right && !self.open {
+            self.guessed = true;
+            worker.state.note_wrong_token(self.peer, ListenerKind::Resp);
+        }
         self.authenticated |= right && !self.open;
         right
+    }
+
+    /// Whether it has sent a wrong token whose answer is not delayed yet.
+    pub(super) fn has_guessed(&self) -> bool {
+        self.guessed
+    }
+
+    /// The same; once for each.
+    pub(super) fn take_guess(&mut self) -> bool {
+        std::mem::take(&mut self.guessed)
     }
 
     /// Resets the state to that of a new connection.

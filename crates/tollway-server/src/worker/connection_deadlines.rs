@@ -42,6 +42,8 @@ pub(crate) struct ConnectionDeadlines {
     /// Whether it is HTTP/2, where bytes need not belong to a request.
     streams: Cell<bool>,
     over: Cell<bool>,
+    /// Since when no request is in flight.
+    since: Cell<Duration>,
     task: RefCell<Option<Waker>>,
 }
 
@@ -51,6 +53,7 @@ pub(crate) struct Busy(Rc<ConnectionDeadlines>);
 impl ConnectionDeadlines {
     pub(crate) fn new(clock: Rc<CoarseClock>, patience: Patience) -> Self {
         let due = Cell::new(clock.0.get().saturating_add(patience.head));
+        let since = Cell::new(clock.0.get());
         Self {
             clock,
             patience,
@@ -60,6 +63,7 @@ impl ConnectionDeadlines {
             idle: Cell::new(false),
             streams: Cell::new(false),
             over: Cell::new(false),
+            since,
             task: RefCell::new(None),
         }
     }
@@ -91,6 +95,7 @@ impl ConnectionDeadlines {
     /// The connection is idle from now on.
     pub(crate) fn set_idle(&self) {
         self.idle.set(true);
+        self.since.set(self.clock.0.get());
         self.due.set(self.within(self.patience.idle));
     }
 
@@ -132,6 +137,17 @@ impl ConnectionDeadlines {
         !was_over && (does_not_read || !self.idle.get())
     }
 
+    /// Since when no request is in flight; `None` if one is.
+    pub(crate) fn without_request_since(&self) -> Option<Duration> {
+        (self.requests.get() == 0).then(|| self.since.get())
+    }
+
+    /// Cuts the connection off.
+    pub(crate) fn cut_off(&self) {
+        self.over.set(true);
+        self.wake();
+    }
+
     /// Remembers the task that serves the connection.
     pub(crate) fn served_by(&self, task: &Waker) {
         let mut known = self.task.borrow_mut();
@@ -162,8 +178,13 @@ mod tests {
 
     fn deadlines() -> (Rc<CoarseClock>, Rc<ConnectionDeadlines>) {
         let clock = Rc::new(CoarseClock::default());
-        let patience =
-            Patience { head: 10 * SECOND, idle: 75 * SECOND, body: 10 * SECOND, write: 5 * SECOND };
+        let patience = Patience {
+            head: 10 * SECOND,
+            idle: 75 * SECOND,
+            body: 10 * SECOND,
+            write: 5 * SECOND,
+            ..Patience::default()
+        };
         (Rc::clone(&clock), Rc::new(ConnectionDeadlines::new(clock, patience)))
     }
 

@@ -3,6 +3,7 @@
 //! A decision writes to nothing that workers share except the limiter. By default there is one worker per core, and a
 //! connection never moves to another. Administration has its own worker.
 
+mod administration_slots;
 mod connection_deadlines;
 mod workers;
 pub(crate) mod yield_before_park;
@@ -15,6 +16,7 @@ use std::time::Duration;
 
 use tokio::sync::{Notify, mpsc};
 use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
+use tollway_inbound::address::Peer;
 
 pub(crate) use connection_deadlines::ConnectionDeadlines;
 pub(crate) use workers::{Load, Workers};
@@ -44,10 +46,17 @@ pub(crate) struct Worker {
     pub(crate) unread: Rc<Cell<usize>>,
     clock: Rc<CoarseClock>,
     /// Bounded by the server's connection limits.
-    connections: RefCell<HashMap<u64, (ListenerKind, Rc<ConnectionDeadlines>)>>,
+    connections: RefCell<HashMap<u64, Watched>>,
     next: Cell<u64>,
     stopping: Cell<bool>,
     emptied: Notify,
+}
+
+/// A connection, as its worker knows it.
+struct Watched {
+    listener: ListenerKind,
+    peer: Peer,
+    deadlines: Rc<ConnectionDeadlines>,
 }
 
 /// A connection's entry with its worker, for as long as it lasts.
@@ -55,6 +64,8 @@ pub(crate) struct Watch {
     worker: Rc<Worker>,
     number: u64,
     pub(crate) deadlines: Rc<ConnectionDeadlines>,
+    /// Whether it has only a slot for health checks.
+    pub(crate) health_only: bool,
 }
 
 impl Drop for Watch {
@@ -96,24 +107,26 @@ impl Worker {
     }
 
     /// Registers a connection to this listener.
-    pub(crate) fn watch(self: &Rc<Self>, kind: ListenerKind) -> Watch {
+    pub(crate) fn watch(self: &Rc<Self>, kind: ListenerKind, peer: Peer) -> Watch {
+        let health_only = kind.is_administration() && !self.make_room(peer);
         let number = self.next.get();
         self.next.set(number.wrapping_add(1));
         let deadlines =
             Rc::new(ConnectionDeadlines::new(Rc::clone(&self.clock), self.state.patience.at(kind)));
-        self.connections.borrow_mut().insert(number, (kind, Rc::clone(&deadlines)));
-        Watch { worker: Rc::clone(self), number, deadlines }
+        let watched = Watched { listener: kind, peer, deadlines: Rc::clone(&deadlines) };
+        self.connections.borrow_mut().insert(number, watched);
+        Watch { worker: Rc::clone(self), number, deadlines, health_only }
     }
 
     fn wake_all(&self) {
-        self.connections.borrow().values().for_each(|(_, deadlines)| deadlines.wake());
+        self.connections.borrow().values().for_each(|known| known.deadlines.wake());
     }
 
     /// Cuts off connections that are overdue.
     fn look_at_all(&self) {
-        for (kind, deadlines) in self.connections.borrow().values() {
+        for Watched { listener, deadlines, .. } in self.connections.borrow().values() {
             if deadlines.look() {
-                count(&self.state.counts.at(*kind).cut_off);
+                count(&self.state.counts.at(*listener).cut_off);
             }
         }
     }

@@ -209,6 +209,17 @@ fn consumer_denial_reaches_the_client_through_envoy() {
     assert_eq!(service.served(), 3);
 }
 
+/// What a browser adds for a page of another origin reaches the service through Envoy, and changes no decision.
+#[test]
+fn envoy_hands_on_what_browsers_send() {
+    let tollway = tollway(&[(PER_ADDRESS, "1 requests / hour from first call")]);
+    let service = Service::start();
+    let envoy = Envoy::start(tollway.tcp(ListenerKind::Grpc), service.address(), &[]);
+    let browser = "origin: http://evil.example\r\nsec-fetch-site: cross-site\r\n";
+    let statuses = [(); 2].map(|()| get(&mut envoy.client(), "/", browser).status);
+    assert_eq!(statuses, [200, 429]);
+}
+
 /// B10: without Tollway, Envoy follows its `failure_mode_deny`.
 #[test]
 fn envoy_failure_mode_applies_without_tollway() {

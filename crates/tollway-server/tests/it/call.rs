@@ -49,7 +49,18 @@ impl Connection {
 
     /// Sends these bytes as the body of a call.
     pub(crate) fn send(&mut self, path: &str, content_type: &str, body: impl Into<Bytes>) -> Reply {
-        self.send_all([(path, content_type, body.into())]).remove(0)
+        self.send_with(path, content_type, &[], body)
+    }
+
+    /// The same, with more metadata.
+    pub(crate) fn send_with(
+        &mut self,
+        path: &str,
+        content_type: &str,
+        metadata: &[(&str, String)],
+        body: impl Into<Bytes>,
+    ) -> Reply {
+        self.send_requests([request(path, content_type, metadata, body.into())]).remove(0)
     }
 
     /// Sends requests at once, each a path, a content type and a body.
@@ -57,10 +68,13 @@ impl Connection {
         &mut self,
         requests: impl IntoIterator<Item = (&'a str, &'a str, Bytes)>,
     ) -> Vec<Reply> {
+        let requests = requests.into_iter();
+        self.send_requests(requests.map(|(path, content_type, body)| request(path, content_type, &[], body)))
+    }
+
+    fn send_requests(&mut self, requests: impl IntoIterator<Item = Request<Full<Bytes>>>) -> Vec<Reply> {
         let Self { runtime, send } = self;
-        let replies = requests.into_iter().map(|(path, content_type, body)| {
-            let request = Request::post(format!("http://test{path}")).header("content-type", content_type);
-            let request = request.header("te", "trailers").body(Full::new(body)).unwrap();
+        let replies = requests.into_iter().map(|request| {
             let mut send = send.clone();
             async move {
                 send.ready().await.unwrap();
@@ -124,4 +138,10 @@ impl Running {
 pub(crate) fn framed(message: &[u8]) -> Vec<u8> {
     let length = u32::try_from(message.len()).unwrap().to_be_bytes();
     [&[0][..], &length, message].concat()
+}
+
+fn request(path: &str, content_type: &str, metadata: &[(&str, String)], body: Bytes) -> Request<Full<Bytes>> {
+    let request = Request::post(format!("http://test{path}")).header("content-type", content_type);
+    let request = metadata.iter().fold(request, |request, (name, value)| request.header(*name, value));
+    request.header("te", "trailers").body(Full::new(body)).unwrap()
 }

@@ -112,6 +112,12 @@ impl Client {
         Ok(line.trim_end().to_owned())
     }
 
+    /// Whether the server has closed the connection. Nothing may be on its way.
+    pub(crate) fn is_closed(&mut self) -> bool {
+        let request = "GET /health HTTP/1.1\r\nhost: test\r\n\r\n";
+        self.write(request).is_err() || self.answer().is_err()
+    }
+
     /// Waits until the server closes the connection, and returns what it sent until then.
     pub(crate) fn closed(&mut self) -> String {
         let mut rest = Vec::new();

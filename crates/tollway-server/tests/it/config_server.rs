@@ -9,7 +9,9 @@ use tollway::Config;
 use tollway_consumers::ANONYMOUS_POLICY;
 use tollway_inbound::address::{ForwardingHeader, Trust};
 use tollway_inbound::headers::HeaderChoice;
-use tollway_server::{ConfigWithServer, ListenAddress, ServerConfig, TlsFiles, Token};
+use tollway_server::{
+    ConfigWithServer, ListenAddress, NamedToken, ServerConfig, TlsFiles, Token, TokenRight,
+};
 
 #[test]
 fn every_key_of_the_server_is_read() {
@@ -30,7 +32,13 @@ fn every_key_of_the_server_is_read() {
     assert_eq!(server.subject_headers, ["x-api-key"]);
     assert_eq!(server.read_token, Some(Token::Variable("TOLLWAY_READ_TOKEN".to_owned())));
     assert_eq!(server.write_token, Some(Token::File(in_folder("secrets/write"))));
+    assert_eq!(server.decisions_token, Some(Token::Variable("TOLLWAY_DECISIONS".to_owned())));
+    let token = Token::File(in_folder("secrets/alice"));
+    let alice = NamedToken { name: "alice".to_owned(), token, right: TokenRight::Decide };
+    assert_eq!(server.named_tokens, [alice]);
     let (certificate, key) = (in_folder("server.pem"), PathBuf::from("/etc/tollway/server.key"));
+    assert_eq!((&server.hosts[0][..], server.hosts.len()), ("tollway.example.com", 1));
+    assert_eq!(server.allowed_origins, ["https://app.example.com:8443"]);
     assert_eq!(server.tls, Some(TlsFiles { certificate, key }));
 }
 

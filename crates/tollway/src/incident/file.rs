@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use tollway_config::private_file::refuse_link;
+
 use super::Incident;
 
 /// The most incidents in the file. When there are more, the oldest quarter is dropped.
@@ -68,6 +70,7 @@ impl IncidentFile {
             create_private_folder(folder)?;
         }
         let _lock = self.lock()?;
+        refuse_link(&self.path)?;
         let mut options = OpenOptions::new();
         let mut file = private(options.read(true).append(true).create(true)).open(&self.path)?;
         self.check(&mut file)?;
@@ -87,6 +90,7 @@ impl IncidentFile {
     fn lock(&self) -> io::Result<File> {
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(false);
+        refuse_link(&self.beside(".lock"))?;
         let file = private(&mut options).open(self.beside(".lock"))?;
         for _ in 0..LOCK_TRIES {
             match file.try_lock() {

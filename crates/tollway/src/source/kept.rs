@@ -5,6 +5,7 @@ use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, UNIX_EPOCH};
 
+use tollway_config::private_file::refuse_link;
 use tollway_core::{Fingerprint, Name, Policy, Span, Timestamp};
 
 use super::SourceStatus;
@@ -116,6 +117,7 @@ impl KeptReading {
         }
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(false);
+        refuse_link(&self.path.with_extension("lock"))?;
         let file = private(&mut options).open(self.path.with_extension("lock"))?;
         match file.try_lock() {
             Ok(()) => {

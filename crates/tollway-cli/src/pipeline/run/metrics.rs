@@ -1,32 +1,17 @@
-//! `/metrics` of a running pipeline, for Prometheus.
+//! `/metrics` of a running pipeline, for Prometheus: served like those of `tollway serve`.
 
-use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use http_body_util::Full;
-use hyper::body::{Bytes, Incoming};
-use hyper::header::CONTENT_TYPE;
-use hyper::server::conn::http1;
-use hyper::service::service_fn;
-use hyper::{Method, Request, Response, StatusCode};
-use hyper_util::rt::{TokioIo, TokioTimer};
-use tokio::net::TcpListener;
-use tokio::sync::Semaphore;
-use tokio::task::{JoinHandle, JoinSet};
+use tokio::sync::oneshot;
+use tokio::time::timeout;
 use tollway::Limiter;
-use tollway::metrics::{Sample, prometheus_text};
 use tollway_pipeline::PipelineConfig;
 use tollway_pipeline::run::{Runner, metrics};
+use tollway_server::{ListenAddress, Listeners, ProgramSamples, ServeError, Server, ServerConfig};
 
 use crate::failure::{Exit, Failure};
-
-/// Open connections: a few scrapers. Others wait.
-const CONNECTIONS_MAX: usize = 16;
-
-/// How long a client may take to send the head of a request.
-const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// How long a scrape waits for the engine: shorter than scrapers wait.
 const PROGRESS_WITHIN: Duration = Duration::from_secs(5);
@@ -35,31 +20,64 @@ const PROGRESS_WITHIN: Duration = Duration::from_secs(5);
 const LAST_SCRAPE_WITHIN: Duration = Duration::from_secs(2);
 
 /// Serves until it is dropped.
-pub(super) struct Serving(JoinHandle<()>);
-
-impl Drop for Serving {
-    fn drop(&mut self) {
-        self.0.abort();
-    }
+pub(super) struct Serving {
+    _stop: oneshot::Sender<()>,
 }
 
+/// `server` has the tokens that other machines need.
 pub(super) async fn serve(
     address: SocketAddr,
+    server: &ServerConfig,
     config: &PipelineConfig,
-    runner: Arc<Runner>,
+    runner: &Arc<Runner>,
     limiter: Limiter,
 ) -> Result<Serving, Failure> {
-    let listener = TcpListener::bind(address).await.map_err(|error| {
-        Failure::new(Exit::FAILED, format!("cannot serve metrics at {address}: {error}"))
-            .advise("choose another address: --metrics 127.0.0.1:9464")
-    })?;
-    let address = listener.local_addr().unwrap_or(address);
-    tracing::info!("metrics at http://{address}/metrics");
-    let source = Arc::new(Source { pipeline: config.name.to_string(), runner, limiter });
-    Ok(Serving(tokio::spawn(accept(listener, source))))
+    let samples = samples(config.name.to_string(), runner);
+    let server = Server::for_metrics(limiter, server, address, samples)?;
+    let listeners = Listeners::bind_metrics(address).await.map_err(|error| cannot_listen(address, &error))?;
+    for (_, address) in listeners.addresses() {
+        let scheme = if server.has_tls() { "https" } else { "http" };
+        tracing::info!("metrics at {scheme}://{address}/metrics");
+    }
+    let (stop, stopped) = oneshot::channel::<()>();
+    tokio::spawn(async move {
+        if let Err(error) = server.serve(listeners, async { drop(stopped.await) }).await {
+            tracing::warn!(%error, "metrics are no longer served");
+        }
+    });
+    Ok(Serving { _stop: stop })
 }
 
-/// The runner alone, after its metrics are no longer served.
+fn cannot_listen(address: SocketAddr, error: &ServeError) -> Failure {
+    let why = match error {
+        ServeError::Taken(_) => "another process listens there".to_owned(),
+        ServeError::Listen { error, .. } => error.to_string(),
+        other => other.to_string(),
+    };
+    Failure::new(Exit::FAILED, format!("cannot serve metrics at {}: {why}", ListenAddress::Tcp(address)))
+        .advise("choose another address: --metrics 127.0.0.1:9464")
+}
+
+fn samples(pipeline: String, runner: &Arc<Runner>) -> ProgramSamples {
+    // The runner is ended by its last owner, which this must not be.
+    let runner = Arc::downgrade(runner);
+    Arc::new(move || {
+        let (pipeline, runner) = (pipeline.clone(), runner.upgrade());
+        Box::pin(async move {
+            let runner = runner.ok_or_else(|| "the pipeline is ending".to_owned())?;
+            // While the engine is away, that is all that is known of the pipeline.
+            let progress = match runner.engine_outage() {
+                Some(_) => None,
+                None => timeout(PROGRESS_WITHIN, runner.progress()).await.ok().and_then(Result::ok),
+            };
+            let mut samples = metrics::engine_samples(&pipeline, runner.engine_outage().as_ref());
+            samples.extend(progress.iter().flat_map(|progress| metrics::samples(&pipeline, progress)));
+            Ok(samples)
+        })
+    })
+}
+
+/// The runner alone, after the last scrape.
 pub(super) async fn unshare(mut runner: Arc<Runner>) -> Option<Runner> {
     let within = tokio::time::Instant::now() + LAST_SCRAPE_WITHIN;
     loop {
@@ -72,62 +90,4 @@ pub(super) async fn unshare(mut runner: Arc<Runner>) -> Option<Runner> {
             Err(_) => return None,
         }
     }
-}
-
-struct Source {
-    pipeline: String,
-    runner: Arc<Runner>,
-    limiter: Limiter,
-}
-
-impl Source {
-    /// While the engine is away, that is all that is known of the pipeline.
-    async fn samples(&self) -> Vec<Sample> {
-        let mut samples = self.limiter.samples().await;
-        let progress = match self.runner.engine_outage() {
-            Some(_) => None,
-            None => {
-                tokio::time::timeout(PROGRESS_WITHIN, self.runner.progress()).await.ok().and_then(Result::ok)
-            }
-        };
-        samples.extend(metrics::engine_samples(&self.pipeline, self.runner.engine_outage().as_ref()));
-        samples.extend(progress.iter().flat_map(|progress| metrics::samples(&self.pipeline, progress)));
-        samples
-    }
-}
-
-async fn accept(listener: TcpListener, source: Arc<Source>) {
-    let free = Arc::new(Semaphore::new(CONNECTIONS_MAX));
-    let mut connections = JoinSet::new();
-    while let Ok(slot) = free.clone().acquire_owned().await {
-        let Ok((stream, _)) = listener.accept().await else {
-            tokio::time::sleep(Duration::from_millis(100)).await;
-            continue;
-        };
-        let source = source.clone();
-        connections.spawn(async move {
-            let service = service_fn(move |request| answer(source.clone(), request));
-            let mut http = http1::Builder::new();
-            http.timer(TokioTimer::new()).header_read_timeout(HEAD_TIMEOUT);
-            // An error is the client's: it went away, or it does not speak HTTP.
-            let _ = http.serve_connection(TokioIo::new(stream), service).await;
-            drop(slot);
-        });
-        while connections.try_join_next().is_some() {}
-    }
-}
-
-async fn answer(
-    source: Arc<Source>,
-    request: Request<Incoming>,
-) -> Result<Response<Full<Bytes>>, Infallible> {
-    let (status, text) = match (request.method(), request.uri().path()) {
-        (&Method::GET, "/metrics") => (StatusCode::OK, prometheus_text(&source.samples().await)),
-        _ => (StatusCode::NOT_FOUND, "there is only GET /metrics\n".to_owned()),
-    };
-    let mut response = Response::new(Full::new(Bytes::from(text)));
-    *response.status_mut() = status;
-    let kind = hyper::header::HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
-    response.headers_mut().insert(CONTENT_TYPE, kind);
-    Ok(response)
 }

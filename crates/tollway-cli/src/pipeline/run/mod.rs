@@ -84,6 +84,8 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = read_span)]
     wait_for_engine: Span,
     /// Serve /metrics for Prometheus at this address
+    ///
+    /// Other machines need a token (`read` in [server.tokens]); on this machine none is needed.
     #[arg(long, value_name = "ADDRESS")]
     metrics: Option<SocketAddr>,
     /// How long running jobs may take after SIGTERM
@@ -125,7 +127,10 @@ async fn work(arguments: &Arguments, which: &Which, context: &Context) -> Result
     let runner = Arc::new(runner);
     let store_alarms = notices.watch_store(&limiter);
     let metrics = match arguments.metrics {
-        Some(address) => Some(metrics::serve(address, &config, runner.clone(), limiter.clone()).await?),
+        Some(address) => {
+            let server = file.config().server().cloned().unwrap_or_default();
+            Some(metrics::serve(address, &server, &config, &runner, limiter.clone()).await?)
+        }
         None => None,
     };
     let publishing =

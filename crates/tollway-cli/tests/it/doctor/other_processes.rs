@@ -206,3 +206,16 @@ fn wrong_address_of_a_server_is_reported() {
     // Without consumers in its config, too.
     assert_eq!(codes(&home, &["--server", &served.1]), Vec::<String>::new());
 }
+
+/// C4: a listener that other machines reach without a credential is a note; so is one that answers under every name.
+#[test]
+fn finds_open_listeners() {
+    let listeners = "[server]\nlisten = '0.0.0.0:8080'\ngrpc = '127.0.0.1:8081'\nresp = '[::]:6380'\n";
+    let open = |more: &str| {
+        let home = Home::with_config(&format!("{}\n{listeners}{more}", config("file:state", LIMITED)));
+        codes(&home, &[])
+    };
+    assert_eq!(open(""), ["(any-host)", "(listener-open)", "(listener-open)"]);
+    assert_eq!(open("hosts = ['a.example']\n[server.tokens]\nresp = 'env:X'"), ["(listener-open)"]);
+    assert_eq!(open("hosts = ['a.example']\n[server.tokens]\nresp = 'env:X'\ndecisions = 'env:Y'"), [""; 0]);
+}

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use rusqlite::{Connection, OpenFlags};
+use tollway_config::private_file::create_private;
 use tollway_core::Retry;
 
 use super::error::{opening, storage};
@@ -32,6 +33,12 @@ pub(super) fn open(path: &str, others_within: Duration) -> Result<Connection, Re
         return Err(wrong(format!(
             "records cannot be kept in {path}: there is no folder {folder}, make it first"
         )));
+    }
+    // SQLite gives the journal the mode of the file.
+    if let Err(error) = create_private(Path::new(path))
+        && error.kind() == std::io::ErrorKind::InvalidInput
+    {
+        return Err(wrong(format!("records cannot be kept in {path}: {error}")));
     }
     // No URI flag: the path is taken literally.
     let flags =

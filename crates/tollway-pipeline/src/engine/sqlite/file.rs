@@ -1,11 +1,12 @@
 //! Opens the file: its owner, its connections and their settings.
 
-use std::fs::{File, OpenOptions, TryLockError};
-use std::io::Write;
+use std::fs::{File, TryLockError};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rusqlite::{Connection, OpenFlags};
+use tollway_config::private_file::{create_private, open_private};
 use tollway_core::Retry;
 
 use super::error::storage;
@@ -60,6 +61,12 @@ pub(super) fn write_log_back(path: &Path) -> Result<(), EngineError> {
 
 fn set_up_writer(path: &Path, flags: OpenFlags) -> Result<Connection, EngineError> {
     let sql = |error: rusqlite::Error| storage(&error);
+    // SQLite gives the write-ahead log the mode of the file. A folder that is missing is SQLite's to report.
+    if let Err(error) = create_private(path)
+        && error.kind() == io::ErrorKind::InvalidInput
+    {
+        return Err(EngineError::storage(Retry::Useless, error.to_string()));
+    }
     let mut connection = Connection::open_with_flags(path, flags).map_err(sql)?;
     connection.busy_timeout(OTHERS_WITHIN).map_err(sql)?;
     // SQLite opens it all the same, and would refuse the first job.
@@ -89,8 +96,7 @@ fn set_up_writer(path: &Path, flags: OpenFlags) -> Result<Connection, EngineErro
 /// Makes this process the owner of the file until the lock is dropped, also by the death of the process.
 pub(super) fn own(path: &Path) -> Result<File, EngineError> {
     let lock = owner_path(path);
-    let opened = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&lock);
-    let mut file = opened.map_err(|error| {
+    let mut file = open_private(&lock).map_err(|error| {
         let message = format!(
             "{} cannot be opened: {error}; make its folder, and let this user write there",
             lock.display()
@@ -108,6 +114,19 @@ pub(super) fn own(path: &Path) -> Result<File, EngineError> {
     // The lock counts, and the pid is only for the message: a full disk must not keep the owner out.
     let _ = file.set_len(0).and_then(|()| write!(file, "{}", std::process::id()));
     Ok(file)
+}
+
+/// The error for a lock whose holder never was an owner, or is none any more: it must be named, as it may never end.
+pub(crate) fn foreign_lock(path: &Path) -> Option<EngineError> {
+    let lock = owner_path(path);
+    let pid = std::fs::read_to_string(&lock).unwrap_or_default();
+    let alive = Path::new("/proc").join(pid.trim());
+    if !Path::new("/proc/self").exists() || !pid.trim().is_empty() && alive.exists() {
+        return None;
+    }
+    let lock = lock.display();
+    let message = format!("another program has locked {lock}: find it with `lsof {lock}`, and end it");
+    Some(EngineError { fault: EngineFault::Busy, retry: Retry::Safe, message })
 }
 
 fn owned(path: &Path) -> EngineError {

@@ -7,7 +7,7 @@ mod clock;
 mod compact;
 mod error;
 mod evidence;
-mod file;
+pub(crate) mod file;
 mod finish;
 mod moving;
 mod operate;
@@ -34,6 +34,7 @@ use std::thread::JoinHandle;
 
 use rusqlite::backup::Backup;
 use tokio::sync::watch;
+use tollway_config::private_file::create_private;
 use tollway_core::{Clock, Name, Retry, Span, Timestamp};
 
 use self::clock::EngineClock;
@@ -403,7 +404,9 @@ fn copy(from: &Path, target: &Path) -> Result<(), EngineError> {
     let of_file = |error: std::io::Error| {
         EngineError::storage(Retry::Safe, format!("{} cannot be written: {error}", target.display()))
     };
-    std::fs::File::create(&part).map_err(of_file)?;
+    // What a killed process left is never opened: it could be a link.
+    let _ = std::fs::remove_file(&part);
+    create_private(&part).map_err(of_file)?;
     let source = file::open_reader(from)?;
     let mut copied = rusqlite::Connection::open(&part).map_err(sql)?;
     Backup::new(&source, &mut copied).and_then(|backup| backup.step(-1)).map_err(sql)?;

@@ -70,7 +70,7 @@ async fn work(setup: &Setup, guarded: &mut Guarded, task: &Task) -> Answer {
     if let Some(answer) = said {
         return parts.complete(answer).redacted(&setup.redactor);
     }
-    let detail = setup.redactor.redact(&guarded.last_words.text());
+    let detail = setup.redactor.redact_cut(&guarded.last_words.text());
     match code {
         Some(0) => parts.complete(Answer::done()),
         Some(CODE_RETRY) => Answer::Retry { error: format!("exit code {CODE_RETRY}"), detail, after: None },

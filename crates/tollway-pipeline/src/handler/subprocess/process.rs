@@ -261,7 +261,9 @@ impl Process {
         let quick = matches!(end, End::Exited) && !self.answered && self.started.elapsed() < QUICK_DEATH;
         let deaths = if quick { self.quick_deaths.fetch_add(1, Ordering::SeqCst) + 1 } else { 0 };
         let redact = |text: &str| self.setup.redactor.redact(text);
-        let last_words = redact(&self.guarded.last_words.text());
+        let redact_cut = |text: &str| self.setup.redactor.redact_cut(text);
+        // Only the end is kept.
+        let last_words = redact_cut(&self.guarded.last_words.text());
         let (error, detail) = match end {
             End::Exited => (ended(&self.setup, status), last_words),
             End::NotStarted(why) => (redact(why), String::new()),
@@ -269,7 +271,7 @@ impl Process {
                 let first = &line[..line.len().min(DETAIL_BYTES_MAX)];
                 (
                     format!("the handler broke the protocol: {}", redact(error)),
-                    redact(&String::from_utf8_lossy(first)),
+                    redact_cut(&String::from_utf8_lossy(first)),
                 )
             }
             End::Timeout(_) => {

@@ -25,13 +25,19 @@ fn token_identifies_its_consumer_and_unknown_is_401() {
         let answer = bank.call_with(&format!("authorization: {shown}\r\n"));
         assert_eq!(told(&answer).unwrap()[0..2], [10, remaining], "{shown}");
     }
-    for shown in ["Bearer the-token-of-d", "Bearer", ""] {
+    for shown in ["Bearer the-token-of-d", "Bearer"] {
         let refused = bank.call_with(&format!("authorization: {shown}\r\n"));
         assert_eq!(refused.status, 401, "{shown:?}: {refused:?}");
         assert_eq!(refused.header("www-authenticate"), Some("Bearer"));
         assert!(!refused.body.contains("token-of-d"), "{refused:?}");
     }
     assert_eq!(told(&bank.call_with("")).unwrap()[0..2], [1_000, 999], "no credentials at all");
+    let empty = bank.call_with("authorization: \r\nx-consumer-id: \r\n");
+    assert_eq!(told(&empty).unwrap()[0..2], [1_000, 998], "empty headers are absent");
+    let twice = "authorization: Bearer the-token-of-c\r\nauthorization: Bearer the-token-of-d\r\n";
+    for headers in [twice, "x-consumer-id: c\r\nx-consumer-id: \r\n"] {
+        assert_eq!(bank.call_with(headers).status, 400, "{headers}");
+    }
     assert_eq!(told(&bank.call("c")).unwrap()[1], 7, "by the header");
 }
 

@@ -20,5 +20,7 @@ fn server() -> Running {
 
 /// The same, with more in its config.
 fn setup(more: &str) -> Setup {
-    Setup::of(&format!("[server]\nresp = \"127.0.0.1:0\"\n{more}"))
+    let mut setup = Setup::of(&format!("[server]\nresp = \"127.0.0.1:0\"\n{more}"));
+    setup.patience.wrong_token = std::time::Duration::ZERO;
+    setup
 }

@@ -187,3 +187,44 @@ fn invalid_authorize_request_explains_itself() {
         assert!(answer.body.contains(word), "{query}: {answer:?}");
     }
 }
+
+/// A proxy and the server could read different ones of two headers, so neither counts; an empty one is absent.
+#[test]
+fn identity_header_that_occurs_twice_is_rejected() {
+    let authorize = "[server.authorize]\nsubject_headers = [\"x-api-key\", \"x-user\"]";
+    let server =
+        Running::of(&format!("{BY_ADDRESS}\n[policies.anonymous]\nlimits = [\"2 / hour\"]\n{authorize}"));
+    let mut client = server.client();
+    for twice in [
+        "x-api-key: ann\r\nx-api-key: bob\r\n",
+        "x-api-key: ann\r\nX-Api-Key: ann\r\n",
+        "x-api-key: ann\r\nx-api-key: \r\n",
+        "x-api-key: ann\r\nx-user: u\r\nx-user: v\r\n",
+    ] {
+        let refused = client.get("/v1/authorize?policy=api", twice);
+        assert_eq!(
+            (refused.status, &refused.json()["type"]),
+            (400, &json!("urn:tollway:bad-request")),
+            "{twice}"
+        );
+        assert!(refused.body.contains("occurs twice"), "{refused:?}");
+    }
+    assert_eq!(ask(&mut client, "policy=api", "x-api-key: \r\nx-user: ann\r\n"), 200);
+    let used = |policy, subject| {
+        server.server.limiter().usage(policy).subject(subject).now().unwrap().limits[0].used
+    };
+    assert_eq!((used("api", "x-user:ann"), used("api", "x-api-key:")), (1, 0));
+    assert_eq!(ask(&mut client, "policy=api", "x-api-key: \r\n"), 200);
+    assert_eq!(used("anonymous", "address:127.0.0.1"), 1);
+}
+
+/// A misspelt policy is an error for callers without credentials, too.
+#[test]
+fn unknown_policy_is_404_for_anonymous_callers() {
+    let server = Running::of(&format!("{BY_ADDRESS}\n[server.authorize]\nsubject_headers = [\"x-api-key\"]"));
+    let mut client = server.client();
+    for headers in ["x-api-key: ann\r\n", ""] {
+        assert_eq!(ask(&mut client, "policy=apy", headers), 404, "{headers:?}");
+    }
+    assert_eq!(ask(&mut client, "policy=slots", ""), 200, "the anonymous policy applies");
+}

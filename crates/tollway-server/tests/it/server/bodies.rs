@@ -77,3 +77,34 @@ fn incomplete_bodies_are_bounded() {
     });
     assert_eq!(server.client().take(r#"{"policy":"api"}"#).status, 200);
 }
+
+/// T21: streams that a client opens and does not finish count in the memory of their worker, so many connections of one
+/// address cannot fill it. A client that sends its body with its head is served meanwhile.
+#[test]
+fn open_streams_are_bounded() {
+    const CONNECTIONS: usize = 70;
+    const STREAMS: usize = 250;
+    let mut setup = Setup::of(POLICIES);
+    setup.config.workers = Some(1);
+    let server = setup.start();
+    let address = server.tcp(ListenerKind::Decisions);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let refused = runtime.block_on(async {
+        let mut streams = JoinSet::new();
+        for _ in 0..CONNECTIONS {
+            let stream = TcpStream::connect(address).await.unwrap();
+            let (client, connection) =
+                http2::handshake(TokioExecutor::new(), TokioIo::new(stream)).await.unwrap();
+            tokio::spawn(async move { drop(connection.await) });
+            for _ in 0..STREAMS {
+                let client = client.clone();
+                streams.spawn(async move { ask(&client, Pieces { left: Vec::new(), ends: false }).await });
+            }
+        }
+        // 64 MiB at 4 KiB each are 16,384 streams; only those beyond are answered.
+        let answered = streams.join_next().await.unwrap().unwrap().unwrap();
+        assert_eq!(server.client().take(r#"{"policy":"api"}"#).status, 200);
+        answered.status().as_u16()
+    });
+    assert_eq!(refused, 503);
+}

@@ -191,14 +191,69 @@ fn administration_works_at_the_decision_connection_limit() {
     }
 }
 
-/// T21: administration has a connection limit, too, and one client gets only half of it.
+/// T21: administration has a connection limit, too, and one client gets half of it: then its connection that has been idle
+/// longest yields to a new one.
 #[test]
-fn one_address_gets_half_of_the_administration_connections() {
+fn longest_idle_administration_connection_yields() {
     let server = Running::of(POLICIES);
     let mut held: Vec<Client> = (0..ADMINISTRATION_CONNECTIONS_MAX / 2).map(|_| server.admin()).collect();
     assert!(held.iter_mut().all(administered));
-    assert!(!administered(&mut server.admin()));
-    assert!(served(&mut server.client()));
+    let mut newer = server.admin();
+    assert_eq!(newer.get("/v1/policies", "").status, 200);
+    assert_eq!(held.iter_mut().filter_map(|client| client.is_closed().then_some(())).count(), 1);
+    assert!(administered(&mut newer) && served(&mut server.client()));
+}
+
+/// T21: idle connections of several addresses do not keep health checks and operators out.
+#[test]
+fn administration_is_reachable_through_a_crowd_of_idle_connections() {
+    let mut setup = Setup::of(POLICIES);
+    // One trusted network stands for many addresses: only the total counts.
+    setup.config.address.trust = tollway_inbound::address::Trust::Networks {
+        networks: vec!["127.0.0.0/8".parse().unwrap()],
+        unix: false,
+    };
+    let server = setup.start();
+    // Half of them never send a byte.
+    let mut held: Vec<Client> = (0..2 * ADMINISTRATION_CONNECTIONS_MAX).map(|_| server.admin()).collect();
+    held.iter_mut().step_by(2).for_each(|client| {
+        administered(client);
+    });
+    for path in ["/health", "/ready", "/v1/policies"] {
+        assert_eq!(server.admin().get(path, "").status, 200, "{path}");
+    }
+}
+
+/// T21: with a request in flight on every connection, health is still answered, and nothing else.
+#[test]
+fn health_has_connections_of_its_own() {
+    let folder = tempfile::tempdir().unwrap();
+    let token = folder.path().join("token");
+    std::fs::write(&token, "write-write-write-write").unwrap();
+    let mut setup = Setup::of(POLICIES);
+    setup.config.write_token = Some(tollway_server::Token::File(token));
+    setup.patience.body = LONG;
+    let server = setup.start();
+    let bearer = "authorization: Bearer write-write-write-write\r\n";
+    // The body is missing, so each stays in flight; the server answers `expect` when it waits for the body.
+    let begin = format!(
+        "POST /v1/reset HTTP/1.1\r\nhost: test\r\ncontent-length: 10\r\nexpect: 100-continue\r\n{bearer}\r\n"
+    );
+    let mut busy: Vec<Client> = (0..ADMINISTRATION_CONNECTIONS_MAX / 2).map(|_| server.admin()).collect();
+    for client in &mut busy {
+        client.write(&begin).unwrap();
+        assert_eq!(client.answer().unwrap().status, 100);
+    }
+    for path in ["/health", "/ready"] {
+        assert_eq!(server.admin().get(path, "").status, 200, "{path}");
+    }
+    let refused = server.admin().get("/v1/policies", bearer);
+    check(&refused, 503, "/health", "an operator");
+    busy.pop();
+    let begun = Instant::now();
+    while server.admin().get("/v1/policies", bearer).status != 200 {
+        assert!(begun.elapsed() < LONG, "the slot of a closed connection is not free");
+    }
 }
 
 /// T17, T21: a proxy in `trusted_networks` has no limit per address. `trusted_hops` exempts no peer, since a client that

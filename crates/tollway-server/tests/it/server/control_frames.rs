@@ -26,7 +26,7 @@ const LISTENERS: [ListenerKind; 2] = [ListenerKind::Decisions, ListenerKind::Grp
 fn setup() -> Setup {
     let hour = Duration::from_secs(3_600);
     let mut setup = Setup::of(CONFIG);
-    setup.patience = Patience { head: hour, idle: hour, body: hour, write: hour };
+    setup.patience = Patience { head: hour, idle: hour, body: hour, write: hour, ..Patience::default() };
     setup
 }
 

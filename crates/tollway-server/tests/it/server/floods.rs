@@ -16,7 +16,8 @@ const POLICIES: &str = "[policies.api]\nlimits = [\"1000000 requests / hour\"]";
 fn server() -> Running {
     let mut setup = Setup::of(POLICIES);
     let second = Duration::from_secs(1);
-    setup.patience = Patience { head: second, idle: second, body: second, write: second };
+    setup.patience =
+        Patience { head: second, idle: second, body: second, write: second, ..Patience::default() };
     setup.start()
 }
 

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use tollway::metrics::METRICS;
-use tollway_server::SERVER_METRICS;
+use tollway_server::{ProgramSamples, SERVER_METRICS, ServeError, Server, ServerConfig, Token};
 
 use crate::client::Client;
 use crate::running::{LONG, Running, Setup};
@@ -117,4 +117,22 @@ fn server_metrics_have_unique_names() {
         assert_eq!(namesakes.count(), 1, "{}", metric.name);
         assert!(metric.labels.iter().all(|label| !["subject", "key", "address"].contains(label)));
     }
+}
+
+/// T22: a program that serves only metrics serves them to this machine, and to others with a token.
+#[test]
+fn metrics_of_a_program_need_a_token_beyond_this_machine() {
+    let limiter = tollway::Limiter::builder().build();
+    let samples: ProgramSamples = std::sync::Arc::new(|| Box::pin(async { Ok(Vec::new()) }));
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(&file, "read-read-read-read").unwrap();
+    let read_token = Some(Token::File(file.path().to_owned()));
+    let guarded = ServerConfig { read_token, ..ServerConfig::default() };
+    let at = |address: &str, config: &ServerConfig| {
+        Server::for_metrics(limiter.clone(), config, address.parse().unwrap(), samples.clone()).err()
+    };
+    let refused = at("0.0.0.0:0", &ServerConfig::default());
+    assert!(matches!(refused, Some(ServeError::OpenMetrics(_))), "{refused:?}");
+    assert!(at("0.0.0.0:0", &guarded).is_none());
+    assert!(at("127.0.0.1:0", &ServerConfig::default()).is_none());
 }

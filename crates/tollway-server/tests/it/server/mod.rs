@@ -24,3 +24,5 @@ mod store_down;
 mod take;
 #[cfg(feature = "tls")]
 mod tls;
+mod tokens;
+mod web_pages;

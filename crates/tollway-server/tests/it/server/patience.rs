@@ -15,7 +15,8 @@ const FOR_EVER: Duration = Duration::from_secs(3_600);
 /// A server without timeouts except the one under test.
 fn server(patience: impl FnOnce(&mut Patience)) -> Running {
     let mut setup = Setup::of(POLICIES);
-    setup.patience = Patience { head: FOR_EVER, idle: FOR_EVER, body: FOR_EVER, write: FOR_EVER };
+    setup.patience =
+        Patience { head: FOR_EVER, idle: FOR_EVER, body: FOR_EVER, write: FOR_EVER, ..Patience::default() };
     patience(&mut setup.patience);
     setup.start()
 }

@@ -1,0 +1,33 @@
+//! Responses that the web pages of `allowed_origins` may read (CORS).
+
+use hyper::header::{
+    ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
+    ACCESS_CONTROL_REQUEST_METHOD, HeaderValue, VARY,
+};
+use hyper::{Method, Request, StatusCode};
+
+use super::body::{Response, no_content};
+
+/// The methods of all routes.
+const METHODS: HeaderValue = HeaderValue::from_static("GET, POST, PUT, DELETE");
+
+/// The headers that a page may set: a token, and the media type of a body.
+const HEADERS: HeaderValue = HeaderValue::from_static("authorization, content-type, x-tollway-token");
+
+/// Answers a browser that asks, before it sends the page's request, whether the page may.
+pub(super) fn preflight<B>(request: &Request<B>) -> Option<Response> {
+    let asks =
+        request.method() == Method::OPTIONS && request.headers().contains_key(ACCESS_CONTROL_REQUEST_METHOD);
+    asks.then(|| {
+        let mut response = no_content(StatusCode::NO_CONTENT);
+        response.headers_mut().insert(ACCESS_CONTROL_ALLOW_METHODS, METHODS);
+        response.headers_mut().insert(ACCESS_CONTROL_ALLOW_HEADERS, HEADERS);
+        response
+    })
+}
+
+/// Lets the page of this origin read the response.
+pub(super) fn let_read(response: &mut Response, origin: HeaderValue) {
+    response.headers_mut().insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);
+    response.headers_mut().append(VARY, HeaderValue::from_static("origin"));
+}
