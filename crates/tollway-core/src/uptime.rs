@@ -18,9 +18,11 @@ impl fmt::Display for BootId {
 }
 
 /// Why a text is not a [`BootId`].
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0:?} is not the id of a boot: 32 hexadecimal digits, with or without hyphens")]
 pub struct BootIdError(String);
+
+crate::debug_as_display!(BootIdError);
 
 impl FromStr for BootId {
     type Err = BootIdError;
