@@ -171,7 +171,7 @@ mod tests {
 
     #[test]
     fn warns_of_a_bound_of_subjects_without_effect() {
-        let bounded = "limits = ['5 / hour']\nsubjects_max = 9";
+        let bounded = "limits = ['5 / hour from first call']\nsubjects_max = 9";
         assert_eq!(of(bounded), ["IDLE_SUBJECTS_MAX"]);
         for (store, findings) in [("redis://host", 0), ("postgres://host/db", 1), ("memory:", 1)] {
             assert_eq!(of(&format!("{bounded}\n[store]\nurl = '{store}'")).len(), findings, "{store}");
