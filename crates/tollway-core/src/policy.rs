@@ -1,5 +1,6 @@
 //! A policy: a named list of limits and how they behave together.
 
+use std::num::NonZeroU64;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -58,6 +59,7 @@ pub struct Policy {
     when_store_fails: WhenStoreFails,
     local_share: LocalShare,
     lease: Lease,
+    subjects_max: Option<NonZeroU64>,
 }
 
 /// The name of a policy as the first part of its accounts' keys: shared by all of them and hashed once.
@@ -186,6 +188,7 @@ impl Policy {
             when_store_fails: WhenStoreFails::default(),
             local_share: LocalShare::default(),
             lease: Lease::default(),
+            subjects_max: None,
         })
     }
 
@@ -241,6 +244,15 @@ impl Policy {
         self
     }
 
+    /// With a bound on the accounts that each process makes: at most so many in the longest period of the limits, beyond which
+    /// new subjects share accounts. Only a store that heeds it has the bound
+    /// ([`Store::heeds_new_accounts`](crate::Store::heeds_new_accounts)).
+    #[must_use]
+    pub fn with_subjects_max(mut self, most: Option<NonZeroU64>) -> Self {
+        self.subjects_max = most;
+        self
+    }
+
     /// The same policy with another set of limits.
     pub fn with_limits(&self, limits: Vec<Limit>) -> Result<Self, PolicyError> {
         let made = Self::of_limits(self.name().clone(), limits)?;
@@ -252,6 +264,7 @@ impl Policy {
             when_store_fails: self.when_store_fails,
             local_share: self.local_share,
             lease: self.lease,
+            subjects_max: self.subjects_max,
             ..made
         })
     }
@@ -329,6 +342,11 @@ impl Policy {
     /// The share of every limit that a process enforces by itself while the store does not answer.
     pub fn local_share(&self) -> LocalShare {
         self.local_share
+    }
+
+    /// The most accounts that a process makes in the longest period of its limits, if that is bounded.
+    pub fn subjects_max(&self) -> Option<NonZeroU64> {
+        self.subjects_max
     }
 
     /// The only limit and the amount `cost` takes from it, if there is only one.

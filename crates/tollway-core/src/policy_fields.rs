@@ -1,5 +1,7 @@
 //! A policy as it goes to another process: what a config file would say.
 
+use std::num::NonZeroU64;
+
 use serde::{Deserialize, Serialize};
 
 use crate::{Lease, LocalShare, Name, Policy, PolicyError, Span, WhenStoreFails};
@@ -16,6 +18,8 @@ pub(crate) struct PolicyFields {
     when_store_fails: WhenStoreFails,
     local_share: LocalShare,
     lease: Lease,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    subjects_max: Option<NonZeroU64>,
 }
 
 impl From<Policy> for PolicyFields {
@@ -30,6 +34,7 @@ impl From<Policy> for PolicyFields {
             when_store_fails: policy.when_store_fails(),
             local_share: policy.local_share(),
             lease: policy.lease(),
+            subjects_max: policy.subjects_max(),
         }
     }
 }
@@ -46,7 +51,8 @@ impl TryFrom<PolicyFields> for Policy {
             .with_forgetting(fields.forgets)
             .with_when_store_fails(fields.when_store_fails)
             .with_local_share(fields.local_share)
-            .with_lease(fields.lease))
+            .with_lease(fields.lease)
+            .with_subjects_max(fields.subjects_max))
     }
 }
 
@@ -65,7 +71,11 @@ mod tests {
             "3 requests / second paced",
             "50 concurrent expires 5m",
         ];
-        let policy = Policy::new("all", limits).unwrap().with_edge(Span::from_millis(250)).with_shadow(true);
+        let policy = Policy::new("all", limits)
+            .unwrap()
+            .with_edge(Span::from_millis(250))
+            .with_shadow(true)
+            .with_subjects_max(NonZeroU64::new(500));
         let text = serde_json::to_string(&policy).unwrap();
         assert_eq!(serde_json::from_str::<Policy>(&text).unwrap(), policy);
         assert!(serde_json::from_str::<Policy>(&text.replace("200 requests", "0 requests")).is_err());

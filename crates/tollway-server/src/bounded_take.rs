@@ -46,7 +46,7 @@ pub(crate) async fn decide(
     take: &mut InboundTake<'_>,
 ) -> Result<PermitOrDenied, Undecided> {
     let Some(_in_flight) = worker.charges.admit(&caller.charges, take.charges.len()) else {
-        worker.state.counts.charge_denied();
+        worker.state.counts.charge_denied(&worker.state.limiter);
         return Err(Undecided::TooManyCharges);
     };
     take.new_accounts =

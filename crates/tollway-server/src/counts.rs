@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::time::Instant;
+use tollway::Limiter;
 use tollway::metrics::{Figure, Metric, Sample};
 
 use crate::ListenerKind;
@@ -70,9 +71,10 @@ impl Counts {
         Open(Arc::clone(self), kind)
     }
 
-    /// A take was denied because too many charges were in flight. Logged once a minute.
-    pub(crate) fn charge_denied(&self) {
+    /// A take was denied because too many charges were in flight. Logged once a minute, and raises the limiter's alarm.
+    pub(crate) fn charge_denied(&self, limiter: &Limiter) {
         count(&self.charges_denied.count);
+        limiter.note_charges_limited();
         let mut warned_at = self.charges_denied.warned_at.lock().unwrap_or_else(PoisonError::into_inner);
         if warned_at.is_none_or(|at| at.elapsed() >= WARNED_EVERY) {
             *warned_at = Some(Instant::now());

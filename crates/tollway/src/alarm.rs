@@ -1,9 +1,10 @@
-//! Alarms while takes are still decided: a store that keeps throttling, and one that answers slowly. Each is logged once
-//! when it begins and shows in the metrics while it lasts.
+//! Alarms while takes are still decided: a store that keeps throttling, one that answers slowly, and a server that limits
+//! the charges in flight to it. Each is logged once when it begins and shows in the metrics.
 //!
 //! Callers pass the time; nothing here reads a clock.
 
 use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tollway_core::bounds::MEMORY_ALARM;
@@ -14,7 +15,7 @@ use crate::Limiter;
 /// Throttling that lasts this long raises the alarm.
 const THROTTLED_FOR: Span = Span::from_secs(30);
 
-/// The alarm ends this long after the last throttled answer.
+/// The alarm ends this long after the last throttled answer, or the last take denied for charges in flight.
 const QUIET_FOR: Span = Span::from_secs(60);
 
 /// An acquisition that takes longer is slow.
@@ -37,6 +38,8 @@ pub enum StoreAlarm {
     Slow,
     /// The store uses four fifths of its memory, or more.
     Filling,
+    /// A server denied takes in the last minute, because too many charges were in flight to the store.
+    ChargesLimited,
 }
 
 impl StoreAlarm {
@@ -47,6 +50,7 @@ impl StoreAlarm {
             Self::Throttled => "store_throttled",
             Self::Slow => "acquisition_slow",
             Self::Filling => "store_filling",
+            Self::ChargesLimited => "charges_limited",
         }
     }
 }
@@ -62,6 +66,10 @@ impl fmt::Display for StoreAlarm {
             Self::Filling => {
                 "the store uses 80 % of its memory or more: raise it, before new subjects must share accounts"
             }
+            Self::ChargesLimited => {
+                "takes are denied because more are in flight than the store can answer in time: find the caller that sends \
+                 them, or use a faster store"
+            }
         })
     }
 }
@@ -76,14 +84,27 @@ impl Limiter {
             (StoreAlarm::Throttled, state.alarms.is_throttled(now)),
             (StoreAlarm::Slow, state.alarms.is_slow(now)),
             (StoreAlarm::Filling, state.store.figures().memory_used.is_some_and(|used| used >= MEMORY_ALARM)),
+            (StoreAlarm::ChargesLimited, state.alarms.is_limiting(now)),
         ];
         raised.into_iter().filter(|(_, is_raised)| *is_raised).map(|(alarm, _)| alarm).collect()
+    }
+
+    /// A server in front of the limiter denied a take because too many charges were in flight to the store. Raises
+    /// [`StoreAlarm::ChargesLimited`] for a minute.
+    pub fn note_charges_limited(&self) {
+        let state = self.registry().state();
+        state.alarms.charges_limited(state.clock.now());
     }
 }
 
 /// The alarms of one limiter.
 #[derive(Debug, Default)]
-pub(crate) struct Alarms(Mutex<State>);
+pub(crate) struct Alarms {
+    state: Mutex<State>,
+    /// When a take was last denied for charges in flight, in microseconds; 0 if none was. Not under the lock: a flood
+    /// denies many.
+    limited_at: AtomicU64,
+}
 
 #[derive(Debug, Default)]
 struct State {
@@ -152,6 +173,17 @@ impl Alarms {
         state.window.slow += u64::from(time > SLOW);
     }
 
+    /// A take was denied because too many charges were in flight.
+    pub(crate) fn charges_limited(&self, now: Timestamp) {
+        self.limited_at.fetch_max(now.as_micros(), Ordering::Relaxed);
+    }
+
+    /// Whether that happened in the last minute.
+    pub(crate) fn is_limiting(&self, now: Timestamp) -> bool {
+        let at = self.limited_at.load(Ordering::Relaxed);
+        at > 0 && now.since(Timestamp::from_micros(at)) <= QUIET_FOR
+    }
+
     /// Whether the store has been throttling for long, and still does.
     pub(crate) fn is_throttled(&self, now: Timestamp) -> bool {
         self.state().throttling.is_some_and(|throttling| throttling.lasts() && !throttling.is_over(now))
@@ -165,7 +197,7 @@ impl Alarms {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -211,6 +243,16 @@ mod tests {
         assert!(!alarms.is_throttled(at(91)), "no call was throttled for a minute");
         alarms.throttled(at(100));
         assert!(!alarms.is_throttled(at(100)), "a new one starts at zero");
+    }
+
+    #[test]
+    fn denials_for_charges_in_flight_raise_an_alarm_that_ends_after_a_quiet_minute() {
+        let alarms = Alarms::default();
+        assert!(!alarms.is_limiting(at(0)));
+        alarms.charges_limited(at(0));
+        alarms.charges_limited(at(30));
+        assert!(alarms.is_limiting(at(30)) && alarms.is_limiting(at(90)));
+        assert!(!alarms.is_limiting(at(91)), "none was denied for a minute");
     }
 
     fn minute(alarms: &Alarms, from: u64, quick: u64, slow: u64) {

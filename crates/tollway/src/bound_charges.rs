@@ -5,13 +5,14 @@ use std::sync::atomic::Ordering;
 
 use smallvec::SmallVec;
 use tollway_core::{
-    Action, Answer, Begun, Charge, Charges, Cost, Decision, Denial, Operation, Outcome, Outcomes, Span,
-    Subject, TakeOutcome,
+    Action, Answer, Begun, Charge, Charges, Cost, Decision, Denial, NewAccounts, Operation, Outcome,
+    Outcomes, Span, Subject, TakeOutcome,
 };
 
 use crate::bound_policy::BoundPolicy;
 use crate::fallback::decides_by_known_usage;
 use crate::state::LimiterState;
+use crate::subjects_max::{self, Counted};
 
 /// When a call under a stopped policy may try again: by then the settings were read again.
 const STOPPED_RETRY: Span = Span::from_secs(1);
@@ -133,7 +134,7 @@ impl BoundCharges {
     }
 
     /// Sends an action on these accounts to the store, unless the breaker is open.
-    pub(crate) fn send(&mut self, action: Action) -> Answer {
+    pub(crate) fn send(&mut self, mut action: Action) -> Answer {
         if let Some(outcome) = self.stopped(&action) {
             return Answer::now(Ok(Outcomes::from_buf([outcome])));
         }
@@ -148,8 +149,28 @@ impl BoundCharges {
         if let Some(error) = self.state().breaker.error_if_open() {
             return Answer::now(Err(error));
         }
+        let counted = self.bound_new_accounts(&mut action);
         let answer = self.apply(action);
-        crate::outage::observed(self.state(), answer)
+        let answer = crate::outage::observed(self.state(), answer);
+        if counted.is_empty() { answer } else { subjects_max::counted(self.state(), counted, answer) }
+    }
+
+    /// Lets a take make no accounts if one of its policies has made its `subjects_max`. The counts that its answer adds to.
+    fn bound_new_accounts(&self, action: &mut Action) -> Counted {
+        let Action::Take(terms) = action else { return Counted::new() };
+        let mut counted = Counted::new();
+        for bound in &self.bounds {
+            let (Some(most), Some(made)) = (bound.policy.subjects_max(), &bound.accounts_made) else {
+                continue;
+            };
+            if made.is_used_up(&bound.policy, most, self.state().clock.now()) {
+                terms.new_accounts = NewAccounts::Share;
+            } else if terms.new_accounts == NewAccounts::Make {
+                terms.new_accounts = NewAccounts::MakeAndCount;
+            }
+            counted.push((Arc::clone(made), Arc::clone(&bound.policy)));
+        }
+        counted
     }
 
     /// The answer to a call under a policy that an operator has stopped. It says to come back when the settings may have

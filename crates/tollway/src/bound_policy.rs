@@ -11,6 +11,7 @@ use crate::lease::Leases;
 use crate::metrics::PolicyCounts;
 use crate::recent_grants::RecentGrants;
 use crate::state::LimiterState;
+use crate::subjects_max::AccountsMade;
 
 /// A policy together with the limiter state it is enforced with.
 ///
@@ -28,6 +29,8 @@ pub(crate) struct BoundPolicy {
     pub(crate) stopped: Option<usize>,
     /// The recent grants; only for policies of outbound apis.
     pub(crate) recent: Option<Arc<RecentGrants>>,
+    /// The accounts made; only for policies with `subjects_max`, in a store that heeds it.
+    pub(crate) accounts_made: Option<Arc<AccountsMade>>,
     /// The last denial; only for the copies of handles, since threads that share one would fight for it.
     denial: Option<KeptDenial>,
 }
@@ -37,7 +40,8 @@ impl BoundPolicy {
         let leases = state.leases_of(&policy);
         let counts = state.metrics.as_ref().map(|metrics| metrics.of(&policy));
         let recent = state.recent_grants_of(&policy);
-        Self { state, policy, generation, leases, counts, stopped: None, recent, denial: None }
+        let accounts_made = state.accounts_made_of(&policy);
+        Self { state, policy, generation, leases, counts, stopped: None, recent, accounts_made, denial: None }
     }
 
     /// The same, stopped by this limit.
@@ -53,7 +57,10 @@ impl BoundPolicy {
         counts: Option<Arc<PolicyCounts>>,
     ) -> Self {
         let leases = state.leases_of(&policy);
-        Self { state, policy, generation, leases, counts, stopped: None, recent: None, denial: None }
+        // Each has its own: callers can make any number of policies.
+        let accounts_made = state.bounds_subjects_of(&policy).then(Arc::default);
+        let (stopped, recent, denial) = (None, None, None);
+        Self { state, policy, generation, leases, counts, stopped, recent, accounts_made, denial }
     }
 
     /// A copy with its own reference counts.
@@ -66,6 +73,7 @@ impl BoundPolicy {
             counts: self.counts.clone(),
             stopped: self.stopped,
             recent: self.recent.clone(),
+            accounts_made: self.accounts_made.clone(),
             denial: Some(KeptDenial::default()),
         }
     }

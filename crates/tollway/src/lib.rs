@@ -51,6 +51,7 @@ mod secret;
 mod settings;
 pub mod source;
 mod state;
+mod subjects_max;
 mod take;
 mod timer;
 mod usage;

@@ -54,6 +54,7 @@ impl Registry {
     pub(crate) fn replace(&self, policies: impl IntoIterator<Item = Arc<Policy>>) {
         let mut inputs = self.inputs();
         inputs.given = policies.into_iter().collect();
+        self.warn_of_idle_bounds(&inputs);
         self.put_in_force(&inputs);
     }
 
@@ -105,6 +106,16 @@ impl Registry {
 
     fn inputs(&self) -> MutexGuard<'_, PolicyInputs> {
         self.inputs.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A bound that the store does not have must not be relied on.
+    fn warn_of_idle_bounds(&self, inputs: &PolicyInputs) {
+        let bounded = |policy: &&Arc<Policy>| policy.subjects_max().is_some();
+        let idle =
+            inputs.given.iter().filter(bounded).filter(|policy| !self.state.bounds_subjects_of(policy));
+        idle.for_each(|policy| {
+            tracing::warn!(policy = %policy.name(), "`subjects_max` has no effect: only a store in Redis bounds subjects");
+        });
     }
 
     fn put_in_force(&self, inputs: &PolicyInputs) {

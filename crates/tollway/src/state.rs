@@ -19,6 +19,7 @@ use crate::queue::Queues;
 use crate::recent_grants::RecentGrants;
 use crate::registry::Registry;
 use crate::settings::Activity;
+use crate::subjects_max::AccountsMade;
 use crate::timer::Timers;
 
 /// The store, the clock, and everything else that the policies of one limiter share.
@@ -50,6 +51,8 @@ pub(crate) struct LimiterState {
     /// The apis that the program brought itself, which no reload takes away.
     own_apis: OnceLock<Vec<Arc<Api>>>,
     recent_grants: Mutex<HashMap<Name, Arc<RecentGrants>>>,
+    /// Of the policies with `subjects_max`.
+    accounts_made: Mutex<HashMap<Name, Arc<AccountsMade>>>,
     pub(crate) incidents: Incidents,
     pub(crate) api_figures: AllApiFigures,
     sweeping: Once,
@@ -85,6 +88,7 @@ impl LimiterState {
             apis: Mutex::new(Arc::from([])),
             own_apis: OnceLock::new(),
             recent_grants: Mutex::default(),
+            accounts_made: Mutex::default(),
             incidents,
             api_figures: AllApiFigures::default(),
             sweeping: Once::new(),
@@ -133,6 +137,19 @@ impl LimiterState {
             let mut all = self.recent_grants.lock().unwrap_or_else(PoisonError::into_inner);
             Arc::clone(all.entry(policy.name().clone()).or_default())
         })
+    }
+
+    /// The accounts made of a policy with `subjects_max`. They survive a change of the policy.
+    pub(crate) fn accounts_made_of(&self, policy: &Policy) -> Option<Arc<AccountsMade>> {
+        self.bounds_subjects_of(policy).then(|| {
+            let mut all = self.accounts_made.lock().unwrap_or_else(PoisonError::into_inner);
+            Arc::clone(all.entry(policy.name().clone()).or_default())
+        })
+    }
+
+    /// Whether the policy has `subjects_max`, and the store heeds it.
+    pub(crate) fn bounds_subjects_of(&self, policy: &Policy) -> bool {
+        policy.subjects_max().is_some() && self.store.heeds_new_accounts()
     }
 
     pub(crate) fn all_leases(&self) -> Vec<Arc<Leases>> {

@@ -157,6 +157,10 @@ pub(super) fn policy(policy: &Policy) -> String {
     if policy.edge() > Span::ZERO {
         parts.push(format!("no grants in the first and last {} of a window", span(policy.edge())));
     }
+    if let Some(most) = policy.subjects_max() {
+        let most = count(most.get());
+        parts.push(format!("in Redis, each process makes at most {most} accounts in the longest period"));
+    }
     parts.join("; ")
 }
 

@@ -49,7 +49,7 @@ impl Session {
     pub(super) fn admit(&self, worker: &Worker) -> Option<ChargesInFlight> {
         let in_flight = worker.charges.admit(&self.charges, 1);
         if in_flight.is_none() {
-            worker.state.counts.charge_denied();
+            worker.state.counts.charge_denied(&worker.state.limiter);
         }
         in_flight
     }

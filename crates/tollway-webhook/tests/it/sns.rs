@@ -219,3 +219,20 @@ async fn slow_acquisitions_are_told_with_their_end() {
     lab.look();
     assert_eq!(told(server, "slow"), [pair("alarm_over", "acquisition_slow")]);
 }
+
+/// Takes that a server denies for charges in flight are told once, and so is their end, a minute after the last.
+#[tokio::test(flavor = "multi_thread")]
+async fn limited_charges_are_told_with_their_end() {
+    let server = Ministack::shared();
+    let mut lab = Lab::new(server, "limited");
+    lab.limiter.note_charges_limited();
+    lab.look();
+    lab.seconds_pass(59);
+    lab.limiter.note_charges_limited();
+    lab.seconds_pass(59);
+    lab.look();
+    assert_eq!(told(server, "limited"), [pair("alarm", "charges_limited")]);
+    lab.seconds_pass(2);
+    lab.look();
+    assert_eq!(told(server, "limited"), [pair("alarm_over", "charges_limited")]);
+}

@@ -1,8 +1,9 @@
 //! `[policies.NAME]`: a policy out of its section.
 
+use std::num::NonZeroU64;
 use std::sync::Arc;
 
-use tollway_config::{Section, Spanned};
+use tollway_config::{DeValue, Section, Spanned};
 use tollway_core::bounds::{WAIT_DEFAULT, WAIT_MAX};
 use tollway_core::{Lease, LocalShare, LocalShareError, Name, NameError, Policy, Span};
 
@@ -26,6 +27,7 @@ pub(super) fn read(
     let when_store_fails = section.when_store_fails();
     let lease = section.choice("lease", &LEASE);
     let local_share = read_local_share(&mut section);
+    let subjects_max = read_subjects_max(&mut section);
     let source = read_source(&mut section);
     section.not_yet("slot");
 
@@ -40,7 +42,8 @@ pub(super) fn read(
         .with_shadow(shadow.unwrap_or_default())
         .with_when_store_fails(when_store_fails.unwrap_or_default())
         .with_local_share(local_share.unwrap_or_default())
-        .with_lease(lease.unwrap_or_default());
+        .with_lease(lease.unwrap_or_default())
+        .with_subjects_max(subjects_max);
     let source = source.map(|(url, every)| PolicySource { policy: policy.name().clone(), url, every });
     Some((Arc::new(policy), source))
 }
@@ -68,6 +71,23 @@ fn read_local_share(section: &mut Section<'_>) -> Option<LocalShare> {
         .parse()
         .map_err(|error: LocalShareError| section.problem("local_share", error.to_string(), ""))
         .ok()
+}
+
+fn read_subjects_max(section: &mut Section<'_>) -> Option<NonZeroU64> {
+    let most = match section.value("subjects_max")?.get_ref() {
+        DeValue::Integer(number) => u64::from_str_radix(number.as_str(), number.radix()).ok(),
+        _ => None,
+    };
+    let most = most.and_then(NonZeroU64::new);
+    if most.is_none() {
+        let message = "`subjects_max` must be a whole number, at least 1";
+        section.problem(
+            "subjects_max",
+            message,
+            "write it like `subjects_max = 100000`, or leave it out for no bound",
+        );
+    }
+    most
 }
 
 /// Where the amounts are kept, and how often they are read.

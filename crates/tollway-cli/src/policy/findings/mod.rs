@@ -8,7 +8,7 @@ mod redundant;
 use std::fmt::Display;
 
 use serde::Serialize;
-use tollway::Config;
+use tollway::{Config, StoreUrl};
 
 use crate::layout::{COLUMNS, sentence};
 use crate::output::{FAINT, Output};
@@ -40,7 +40,11 @@ pub(crate) fn all(config: &Config) -> Vec<Finding> {
     let called = |policy: &tollway::Policy| {
         config.apis().iter().any(|api| api.policies().any(|name| name == policy.name()))
     };
-    let policies = config.policies().iter().flat_map(|policy| policies::look_at(policy, called(policy)));
+    let bounds_subjects = matches!(config.store(), Some(StoreUrl::Redis(_)));
+    let policies = config.policies().iter().flat_map(|policy| {
+        let idle = policies::idle_bound(policy).filter(|_| !bounds_subjects);
+        policies::look_at(policy, called(policy)).into_iter().chain(idle)
+    });
     let apis = config.apis().iter().flat_map(|api| {
         let policy = api.policy().and_then(|name| config.policy(name.as_str()));
         apis::look_at(api, policy.map(AsRef::as_ref))

@@ -86,6 +86,15 @@ fn idle_lease(policy: &Policy, place: &str) -> Option<Finding> {
     Some(Finding::new(Warning, "idle_lease", place, message, "remove it, or use windows only"))
 }
 
+/// `subjects_max` in a config whose store is not Redis.
+pub(super) fn idle_bound(policy: &Policy) -> Option<Finding> {
+    policy.subjects_max()?;
+    let place = format!("policies.{}", policy.name());
+    let message = "`subjects_max` has no effect: only a store in Redis bounds the subjects of a policy";
+    let advice = "remove it, or name a store in Redis; `memory:?lines=N` bounds all accounts";
+    Some(Finding::new(Warning, "idle_subjects_max", &place, message, advice))
+}
+
 /// The engine caps the edge at a twentieth of the window.
 fn capped_edge(policy: &Policy, limit: &Limit, place: &str) -> Option<Finding> {
     let Some(Calendar::Every(period)) = limit.calendar() else { return None };
@@ -158,6 +167,15 @@ mod tests {
         assert_eq!(of("limits = ['9 / minute']\nlease = 'on'\nshadow = true"), ["IDLE_LEASE"]);
         assert_eq!(of("limits = ['9 / second bucket']\nlease = 'auto'"), NOTHING);
         assert_eq!(of("limits = ['9 / minute']\nlease = 'on'\nmax_wait = '60s'"), NOTHING);
+    }
+
+    #[test]
+    fn warns_of_a_bound_of_subjects_without_effect() {
+        let bounded = "limits = ['5 / hour from first call']\nsubjects_max = 9";
+        assert_eq!(of(bounded), ["IDLE_SUBJECTS_MAX"]);
+        for (store, findings) in [("redis://host", 0), ("postgres://host/db", 1), ("memory:", 1)] {
+            assert_eq!(of(&format!("{bounded}\n[store]\nurl = '{store}'")).len(), findings, "{store}");
+        }
     }
 
     #[test]

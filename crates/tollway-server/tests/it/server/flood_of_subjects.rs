@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use prost::Message;
 use serde_json::{Value, json};
+use tollway::alarm::StoreAlarm;
 use tollway_testkit::servers::RedisServer;
 
 use crate::call::{SHOULD_RATE_LIMIT, framed};
@@ -94,6 +95,32 @@ fn new_subjects_of_a_network_are_bounded() {
     assert!(bounded >= 179, "{bounded}");
 }
 
+/// A process makes at most `subjects_max` accounts of a policy: further new subjects share accounts, known ones keep theirs, and
+/// another policy is not concerned.
+#[test]
+fn subjects_of_a_policy_are_bounded() {
+    let redis = RedisServer::start();
+    let more = "subjects_max = 20\n[policies.other]\nlimits = [\"5 / hour\"]\n";
+    let server = Running::of(&config(&redis, more));
+    let mut client = server.client();
+    assert_eq!(take(&mut client, "known"), 200);
+    for id in 0..200 {
+        let status = take(&mut client, &format!("invented {id}"));
+        assert!([200, 429].contains(&status), "{status}");
+        // Not of a network, so that only the policy has a bound.
+        let other = client.take(&format!(r#"{{"policy":"other","subject":"invented {id}"}}"#));
+        assert_eq!(other.status, 200);
+    }
+    let accounts =
+        |pattern: &str| redis.command(&["KEYS", pattern]).lines().filter(|key| !key.is_empty()).count();
+    assert_eq!(accounts("tollway:1:{s:invented*}:api"), 19);
+    assert_eq!(accounts("tollway:1:{s:invented*}:other"), 200);
+    assert!(accounts("tollway:1:{o:*}:api") > 100);
+    assert_eq!((0..6).map(|_| take(&mut client, "known")).filter(|status| *status == 200).count(), 4);
+    let granted = (0..6).map(|_| take(&mut client, "new")).filter(|status| *status == 200).count();
+    assert!(granted <= 5, "{granted}");
+}
+
 /// The names of sixteen policies, and a batch of a hundred takes under all of them.
 fn largest_batch() -> (String, String) {
     let policies: String =
@@ -141,6 +168,8 @@ fn too_many_charges_in_flight_are_denied() {
     assert_eq!(fallbacks(&server), 0);
     let metrics = server.admin().get("/metrics", "").body;
     assert!(metrics.contains(&format!("tollway_charges_denied_total {denied}\n")), "{denied}: {metrics}");
+    let alarms = server.server.limiter().store_alarms();
+    assert!(alarms.contains(&StoreAlarm::ChargesLimited), "{alarms:?}");
 }
 
 /// B10: Envoy may let a request through on an error, so a call beyond the budget is over its limit.
