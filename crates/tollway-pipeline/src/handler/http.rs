@@ -10,15 +10,22 @@ use tower::{BoxError, service_fn};
 
 use super::answer::AnswerFields;
 use super::{Answer, Handler, Task, handler};
+use crate::HttpConfig;
 use crate::bounds::{BATCH_BYTES_MAX, DETAIL_BYTES_MAX};
 
-/// Posts jobs to this URL.
+/// Posts jobs to this URL, without a proxy.
 pub fn http(url: &str) -> Result<Handler, BoxError> {
-    let url = reqwest::Url::parse(url)?;
+    http_of(&HttpConfig::new(url))
+}
+
+/// Posts jobs as the config says.
+pub fn http_of(config: &HttpConfig) -> Result<Handler, BoxError> {
+    let url = reqwest::Url::parse(&config.url)?;
     // Another part of the program may have chosen one already; that one is as good.
     let _ = rustls::crypto::ring::default_provider().install_default();
     // A redirected post would lose its body.
-    let client = Client::builder().redirect(reqwest::redirect::Policy::none()).no_proxy().build()?;
+    let builder = Client::builder().redirect(reqwest::redirect::Policy::none());
+    let client = if config.proxy { builder } else { builder.no_proxy() }.build()?;
     Ok(handler(service_fn(move |task: Task| {
         let (client, url) = (client.clone(), url.clone());
         async move { Ok::<_, BoxError>(post(&client, url, &task).await) }

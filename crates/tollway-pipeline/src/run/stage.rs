@@ -60,8 +60,8 @@ impl Handlers {
         }
         match config.handler.clone() {
             None => Err(RunError::NoHandler { stage }),
-            Some(HandlerConfig::Http(url)) => {
-                let handler = handler::http::http(&url).map_err(unusable)?;
+            Some(HandlerConfig::Http(http)) => {
+                let handler = handler::http::http_of(&http).map_err(unusable)?;
                 let handler = handler::with_timeout(handler, config.timeout);
                 Ok(RunStage { config, handler, begins: false, subprocess: None, later })
             }

@@ -116,7 +116,8 @@ async fn work(arguments: &Arguments, which: &Which, context: &Context) -> Result
     let mut summary = Summary::begin(&config, &*engine, context.now()).await?;
     let screen = Screen::new(context.output(), &config);
     let mut running = Running { config, runner: &runner, limiter: &limiter, screen, stay: arguments.stay };
-    let stopped = running.watch(&mut stops, Follower::new(file, which), hangups).await;
+    let stopped =
+        running.watch(&mut stops, Follower::new(file, which, &running.config.engine), hangups).await;
     running.screen.close();
     drop(metrics);
     let stopped = stopped?;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use tollway::{Limiter, StoreUrl};
 use tollway_core::Span;
 use tollway_pipeline::run::Runner;
-use tollway_pipeline::{Engine, HandlerConfig, JobCost, SqliteEngine, StageConfig, State};
+use tollway_pipeline::{Engine, HandlerConfig, HttpConfig, JobCost, SqliteEngine, StageConfig, State};
 use tollway_vendor::server::{VendorServer, VendorSettings};
 
 use super::{chain, enqueue, jobs, stage};
@@ -24,7 +24,7 @@ async fn pipeline(folder: &Path, name: &str, url: &str) -> (Runner, Arc<dyn Engi
     enqueue(&engine, "extract", 20, limiter.clock().now()).await;
     let calls = |text| StageConfig {
         take: JobCost::new([("adobe", "requests", 1)]).unwrap(),
-        handler: Some(HandlerConfig::Http(url.to_owned())),
+        handler: Some(HandlerConfig::Http(HttpConfig::new(url))),
         ..stage(text)
     };
     let mut builder = Runner::builder(engine.clone(), limiter);
