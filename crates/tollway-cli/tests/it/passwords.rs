@@ -52,7 +52,7 @@ fn password_of_an_engine_that_cannot_be_read_is_named() {
         [[pipelines.docs.stages]]\nname = 'one'\nhandler = { command = ['cat'] }\n";
     let home = Home::with_config(config);
     let (code, _, error) = home.run(&["pipeline", "status"]);
-    assert!(code != 0 && error.contains("engine.password: No such file"), "{error}");
+    assert!(code != 0 && error.contains("engine.password cannot be used: No such file"), "{error}");
 }
 
 /// A config that holds the password itself, or two of them, is refused without repeating it.

@@ -43,13 +43,10 @@ impl RemoteUrl {
     /// The complete URL, for connecting, with the password that is kept elsewhere.
     pub fn connection_url(&self) -> Result<String, String> {
         let Some(source) = &self.password else { return Ok(self.written.clone()) };
-        let wrong = |why: &str| format!("the password cannot be used: {why}");
+        let wrong = |why: &str| format!("the password {source} cannot be used: {why}");
         let password = source.read(PASSWORD_BYTES_MAX).map_err(|why| wrong(&why))?;
         if password.is_empty() || password.len() > PASSWORD_BYTES_MAX {
-            return Err(wrong(&format!(
-                "{source} has {} bytes, not 1 to {PASSWORD_BYTES_MAX}",
-                password.len()
-            )));
+            return Err(wrong(&format!("it has {} bytes, not 1 to {PASSWORD_BYTES_MAX}", password.len())));
         }
         let password = utf8_percent_encode(&password, NON_ALPHANUMERIC);
         let parts = StoreUrlParts::read(&self.written).ok_or_else(|| wrong("the URL has no host"))?;
