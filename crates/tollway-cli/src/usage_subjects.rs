@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 use tollway::core::bounds::ACCOUNTS_LISTED_MAX;
+use tollway::core::is_invisible;
 use tollway::{Limiter, Name, Policy, Subject};
 
 use crate::context::Context;
@@ -228,7 +229,7 @@ fn subject_text(subject: &str) -> String {
     if subject.is_empty() {
         return "(no subject)".to_owned();
     }
-    let escaped = |sign: char| match sign.is_control() {
+    let escaped = |sign: char| match is_invisible(sign) {
         true => sign.escape_default().collect::<String>(),
         false => sign.to_string(),
     };

@@ -73,9 +73,9 @@ fn boundary(text: &str, at: usize) -> usize {
     (0..=at.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0)
 }
 
-/// Replaces control characters: an arbitrary file must not send escape sequences to the terminal.
+/// Replaces invisible characters: an arbitrary file must not send escape sequences to the terminal.
 fn printable(character: char) -> char {
-    if character.is_control() && character != '\t' { '\u{fffd}' } else { character }
+    if tollway_core::is_invisible(character) && character != '\t' { '\u{fffd}' } else { character }
 }
 
 /// The line with the password of a URL (`redis://user:secret@host`) starred out: errors end up in logs.

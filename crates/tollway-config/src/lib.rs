@@ -32,7 +32,7 @@
 //!
 //! Where to look: `file` finds and reads the text, `section` walks its tables, `report` collects problems, `error` and
 //! `excerpt` show them, `suggest` guesses what was meant, `secrets` knows which values
-//! are not shown, `watch` detects changes, `sections` lists the names.
+//! are not shown, `secret_source` reads those that are kept elsewhere, `watch` detects changes, `sections` lists the names.
 
 mod error;
 mod excerpt;
@@ -40,6 +40,7 @@ mod file;
 mod millionths;
 pub mod private_file;
 mod report;
+mod secret_source;
 mod secrets;
 mod section;
 mod sections;
@@ -50,6 +51,7 @@ pub use error::{ConfigError, ConfigProblem, PROBLEMS_MAX};
 pub use file::{CONFIG_BYTES_MAX, CONFIG_FILE, CONFIG_VARIABLE, ConfigFile, find_path, load_earlier, parse};
 pub use millionths::Millionths;
 pub use report::Report;
+pub use secret_source::SecretSource;
 pub use secrets::names_a_secret;
 pub use section::{Section, type_words};
 pub use sections::{FromConfig, SECTIONS};

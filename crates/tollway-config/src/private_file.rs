@@ -51,6 +51,7 @@ pub fn private(options: &mut OpenOptions) -> &mut OpenOptions {
 }
 
 #[cfg(all(test, unix))]
+#[allow(clippy::unwrap_used, reason = "a test may fail")]
 mod tests {
     use std::fs;
     use std::os::unix::fs::{PermissionsExt, symlink};

@@ -6,6 +6,8 @@ use std::net::IpAddr;
 use std::str::FromStr;
 use std::sync::Arc;
 
+use tollway_core::is_invisible;
+
 use crate::quote::quote;
 
 /// The longest id of a consumer, in bytes: it is part of a key in Redis, and of an index in SQL.
@@ -53,7 +55,7 @@ impl ConsumerId {
         if text.len() > CONSUMER_BYTES_MAX {
             return Err(ConsumerIdError::TooLong(text.len()));
         }
-        if let Some(character) = text.chars().find(|c| is_invisible(*c)) {
+        if let Some(character) = text.chars().find(|c| is_invisible(*c) || c.is_whitespace()) {
             return Err(ConsumerIdError::Invisible(character));
         }
         if text.contains(KEY_WORD) {
@@ -70,13 +72,6 @@ impl ConsumerId {
     pub fn as_str(&self) -> &str {
         &self.0
     }
-}
-
-/// Spaces, control characters and formatting characters. Without them, two ids that look the same are the same.
-pub(crate) fn is_invisible(c: char) -> bool {
-    let formats = matches!(c, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}'
-        | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}');
-    formats || c.is_whitespace() || c.is_control()
 }
 
 impl FromStr for ConsumerId {
@@ -123,6 +118,8 @@ mod tests {
             ("a\0", Invisible('\0')),
             ("a\u{200b}", Invisible('\u{200b}')),
             ("a\u{202e}b", Invisible('\u{202e}')),
+            ("a\u{2028}b", Invisible('\u{2028}')),
+            ("a\u{3164}b", Invisible('\u{3164}')),
             ("a_PER_MINUTE", KeyWord("\"a_PER_MINUTE\"".to_owned())),
             ("192.0.2.7", Address("\"192.0.2.7\"".to_owned())),
             ("2001:db8::/64", Address("\"2001:db8::/64\"".to_owned())),

@@ -50,6 +50,7 @@ mod feedback;
 mod figures;
 mod fingerprint;
 mod invariant;
+mod invisible;
 mod key;
 mod limit;
 mod meters;
@@ -78,6 +79,7 @@ pub use feedback::{Cap, Feedback, Learned, LearnedRate, LimitLeft, RateChange};
 pub use figures::{Histogram, LATENCY_BOUNDS_MS, Latencies, StoreFigures, TALLY_BOUNDS, Tallies, Tally};
 pub use fingerprint::Fingerprint;
 pub use invariant::{Invariant, Transition, Violation, never_over};
+pub use invisible::is_invisible;
 pub use key::{AccountKey, KEY_VERSION, KeyError};
 pub use limit::{
     Algorithm, AmountText, Calendar, Limit, LimitError, LimitTable, LimitTableError, LimitTextError,

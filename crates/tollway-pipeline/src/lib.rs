@@ -42,8 +42,8 @@ pub mod run;
 pub mod source;
 
 pub use config::{
-    CommandConfig, ConfigWithPipelines, EngineUrl, HandlerConfig, PipelineConfig, SqsUrl, StageConfig,
-    read_pipelines,
+    CommandConfig, ConfigWithPipelines, EngineUrl, HandlerConfig, HttpConfig, PipelineConfig, SqsUrl,
+    StageConfig, read_pipelines,
 };
 pub use engine::administration::{
     Administration, Change, Changed, Edit, Edited, Events, Filter, JobResult, Page, SAMPLES_KEPT,

@@ -37,7 +37,7 @@ use crate::subject::{ReadPeer, client_address};
 /// let config = ConfigWithConsumers::parse("[consumers]\nheader = 'x-consumer-id'\nrecords = 'sqlite::memory:'")?;
 /// let limiter = Limiter::builder().config(config.limits())?.build();
 /// let consumers = config.consumers().cloned().unwrap_or_default();
-/// let records = open_records(&consumers.records.expose())?;
+/// let records = open_records(&consumers.records.connection_url()?)?;
 /// let gate = Arc::new(Gate::new(limiter.clone(), records, &consumers)?);
 ///
 /// let limits = ConsumersLayer::new(gate, Who::new(&consumers.who)?)

@@ -106,12 +106,13 @@ impl Limiter {
         let registry = Arc::clone(&self.inner.registry);
         let status = Arc::clone(&self.inner.reload);
         let polled_sources = Arc::clone(&self.inner.polled_sources);
-        let store = file.config().store().cloned();
+        // With its password, which may have changed where it is kept.
+        let store = file.config().store().map(StoreUrl::connection_url);
         let watch = file.watch(WATCH_INTERVAL, move |news| {
             let mut status = status.lock().unwrap_or_else(PoisonError::into_inner);
             match news {
-                Ok(config) if config.store() != store.as_ref() => {
-                    let error = "the store has changed; that needs a restart, the old file stays in force";
+                Ok(config) if config.store().map(StoreUrl::connection_url) != store => {
+                    let error = "the store or its password has changed; that needs a restart, the old file stays in force";
                     tracing::error!("{error}");
                     status.error = Some(error.to_owned());
                 }

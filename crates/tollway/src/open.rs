@@ -39,7 +39,7 @@ fn other(store: impl Store) -> OpenedStore {
 /// The Redis store at this URL. It connects when it is first used.
 pub(crate) fn redis(url: &StoreUrl) -> Result<OpenedStore, BuildError> {
     #[cfg(feature = "redis")]
-    return Ok(other(tollway_redis::RedisStore::open(&url.expose())?));
+    return Ok(other(tollway_redis::RedisStore::open(&connection_url(url)?)?));
     #[cfg(not(feature = "redis"))]
     Err(unusable(url).into())
 }
@@ -47,7 +47,7 @@ pub(crate) fn redis(url: &StoreUrl) -> Result<OpenedStore, BuildError> {
 /// The Postgres store at this URL. It connects when it is first used.
 pub(crate) fn postgres(url: &StoreUrl) -> Result<OpenedStore, BuildError> {
     #[cfg(feature = "postgres")]
-    return match tollway_postgres::PostgresStore::connect(&url.expose()) {
+    return match tollway_postgres::PostgresStore::connect(&connection_url(url)?) {
         Ok(store) => Ok(other(store)),
         Err(error) => Err(unusable(&error).into()),
     };
@@ -71,6 +71,11 @@ pub(crate) fn dynamodb(url: &StoreUrl) -> Result<OpenedStore, BuildError> {
     }
     #[cfg(not(feature = "dynamodb"))]
     Err(unusable(url).into())
+}
+
+#[cfg(any(feature = "redis", feature = "postgres"))]
+fn connection_url(url: &StoreUrl) -> Result<String, StoreError> {
+    url.connection_url().map_err(|why| unusable(&why))
 }
 
 fn unusable(cause: &dyn std::fmt::Display) -> StoreError {

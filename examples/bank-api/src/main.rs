@@ -42,7 +42,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
 /// The layer that limits consumers by their records and other callers by address.
 async fn limits(config: &ConfigWithConsumers) -> Result<ConsumersLayer, Box<dyn Error>> {
     let consumers = config.consumers().ok_or("the config has no section [consumers]")?;
-    let records = open_records(&consumers.records.expose())?;
+    let records = open_records(&consumers.records.connection_url()?)?;
     people::fill(&*records).await?;
     let limiter = Limiter::builder().config(config.limits())?.build();
     let gate = Arc::new(Gate::new(limiter.clone(), records, consumers)?);

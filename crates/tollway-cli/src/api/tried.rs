@@ -146,7 +146,11 @@ impl Body {
 
 /// A terminal must not be told what to do.
 fn printable(character: char) -> char {
-    if character.is_control() && character != '\n' && character != '\t' { '\u{fffd}' } else { character }
+    if tollway::core::is_invisible(character) && !matches!(character, '\n' | '\t') {
+        '\u{fffd}'
+    } else {
+        character
+    }
 }
 
 fn row(output: &Output, name: &str, text: impl std::fmt::Display) -> Result<(), Failure> {

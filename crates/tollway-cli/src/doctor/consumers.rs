@@ -120,7 +120,7 @@ fn open(url: &RecordsUrl) -> Result<Option<Arc<dyn Records>>, RecordsError> {
     match url {
         RecordsUrl::Memory => Ok(None),
         RecordsUrl::Sqlite(path) if !is_there(path) => Ok(None),
-        _ => open_records(&url.expose()).map(Some),
+        _ => open_records(&url.connection_url()?).map(Some),
     }
 }
 

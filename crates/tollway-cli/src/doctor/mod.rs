@@ -1,8 +1,8 @@
 //! `tollway doctor`: finds problems that keep limits from being enforced, with cause and fix. Read-only.
 //!
 //! One file per check: `consumers` (switch, callers and records), `store` (reachability, clock, writes and expiry), `redis`
-//! (keys and memory), `pipelines` (jobs that no worker claims), `listeners` (what other machines reach), `compare` (another
-//! config), `server` (a running server, over `http`). `finding` is the result of a
+//! (keys and memory), `pipelines` (jobs that no worker claims), `listeners` (what other machines reach), `readable_files` (what
+//! other users read), `compare` (another config), `server` (a running server, over `http`). `finding` is the result of a
 //! check, `store_url` handles credentials in URLs, `shell` quotes words of the commands in fixes.
 
 mod compare;
@@ -12,6 +12,7 @@ mod http;
 mod listeners;
 #[cfg(feature = "pipeline")]
 mod pipelines;
+mod readable_files;
 #[cfg(feature = "redis")]
 mod redis;
 mod server;
@@ -126,6 +127,8 @@ async fn look(arguments: &Arguments, context: &Context, config: &WholeConfig, fi
         look_at_clocks_of_jobs(config, context, findings);
         pipelines::look_at(config, findings).await;
     }
+    let counts_in = store.cloned().or_else(|| context.store(config.limits()).ok());
+    readable_files::look_at(config, counts_in.as_ref(), findings);
     if let Some(server) = config.server() {
         listeners::look_at(server, findings);
     }

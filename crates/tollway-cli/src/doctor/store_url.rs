@@ -11,7 +11,8 @@ pub(super) struct FullStoreUrl(Option<String>);
 
 impl FullStoreUrl {
     pub(super) fn of(store: Option<&StoreUrl>) -> Self {
-        Self(store.map(StoreUrl::expose))
+        // Without its password, a store is found unreachable, and the error says why.
+        Self(store.map(|store| store.connection_url().unwrap_or_else(|_| store.expose())))
     }
 
     /// The URL, if it is for Redis.

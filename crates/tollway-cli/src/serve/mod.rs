@@ -63,7 +63,7 @@ async fn serve(
     let fitting = ServerConfig { connections, ..config.clone() };
     let mut server = Server::new(limiter, &fitting).await?.with_store_at(&store);
     if let Some(consumers) = &consumers {
-        server = server.with_consumers(open_records(&consumers.records.expose())?, consumers)?;
+        server = server.with_consumers(open_records(&consumers.records.connection_url()?)?, consumers)?;
     }
     let listeners = Listeners::bind(&config).await?;
     // Before the addresses are printed, so that no signal is missed.

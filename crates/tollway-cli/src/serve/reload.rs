@@ -69,22 +69,23 @@ fn log_reload(needs_restart: &[&str]) {
 fn apply(server: &Server, config: &WholeConfig, storage: &StorageUrls) -> Result<(), String> {
     if StorageUrls::of(config) != *storage {
         return Err(
-            "the store or the consumer records have changed; restart the server to apply it".to_owned()
+            "the store or the consumer records have changed, or a password of theirs; restart the server to apply it".to_owned()
         );
     }
     server.reload(config).map_err(|error| error.to_string())
 }
 
-/// The URLs of store and records. A config that changes them is rejected as a whole.
+/// The URLs of store and records, with their passwords, which may be kept in other files. A config that changes them is rejected as a whole.
 #[derive(PartialEq)]
 struct StorageUrls {
-    store: Option<StoreUrl>,
-    records: Option<RecordsUrl>,
+    store: Option<Result<String, String>>,
+    records: Option<Result<String, String>>,
 }
 
 impl StorageUrls {
     fn of(config: &WholeConfig) -> Self {
-        let records = config.consumers().map(|consumers| consumers.records.clone());
-        Self { store: config.limits().store().cloned(), records }
+        let url = |records: &RecordsUrl| records.connection_url().map_err(|error| error.to_string());
+        let records = config.consumers().map(|consumers| url(&consumers.records));
+        Self { store: config.limits().store().map(StoreUrl::connection_url), records }
     }
 }

@@ -1,13 +1,19 @@
 //! The mode of every file that the program makes.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
+use std::process::{Command, Stdio};
 
+use crate::doctor::{codes, told};
 use crate::home::Home;
+use crate::serve::serving::{Serving, wait_until};
 
 const CONFIG: &str = "[store]\nurl = 'file:state'\n[policies.api]\nlimits = ['9 / hour']\n\
-    [pipelines.docs]\nengine = 'sqlite:jobs.db'\n[[pipelines.docs.stages]]\nname = 'one'\ntake = { api = { requests = 1 } }\nhandler = { command = ['cat'] }\n";
+    [pipelines.docs]\nengine = 'sqlite:jobs.db'\n[[pipelines.docs.stages]]\nname = 'one'\ntake = { api = { requests = 1 } }\nhandler = { command = ['cat'] }\n\
+    [consumers]\nheader = 'x-consumer-id'\nrecords = 'sqlite:records.db'\n\
+    [server]\nlisten = '127.0.0.1:0'\nadmin = '127.0.0.1:0'\n";
 
 /// Every file below a folder, with its mode.
 fn files(folder: &Path, found: &mut Vec<(String, u32)>) {
@@ -37,14 +43,66 @@ fn files_are_private() {
         let output = home.tollway(words).output().unwrap();
         assert!(output.status.success(), "{words:?}: {output:?}");
     }
+    let serving = Serving::start(&home, &[]);
+    let mut pipeline = Command::new(env!("CARGO_BIN_EXE_tollway"));
+    pipeline.args(["pipeline", "run", "--stay"]).current_dir(home.path()).env("HOME", home.path());
+    pipeline.env_remove("TOLLWAY_CONFIG").stdout(Stdio::null()).stderr(Stdio::null());
+    let mut pipeline = pipeline.spawn().unwrap();
+    wait_until("the pipeline runs", || {
+        ["jobs.db-wal", "jobs.db-socket"].iter().all(|name| home.path().join(name).exists())
+    });
+    // Killed, because at its end it removes some.
+    pipeline.kill().unwrap();
+    pipeline.wait().unwrap();
+    assert_eq!(serving.stop().0, Some(0));
     let mut found = Vec::new();
     files(home.path(), &mut found);
+    let names = found.iter().map(|(name, _)| name.as_str()).collect::<BTreeSet<_>>();
+    let listed = [
+        "copy.db",
+        "jobs.db",
+        "jobs.db-owner",
+        "jobs.db-shm",
+        "jobs.db-socket",
+        "jobs.db-wal",
+        "jobs.jsonl",
+        "records.db",
+        "state",
+        "state.lock",
+        "tollway.toml",
+    ];
+    assert_eq!(
+        names.into_iter().collect::<Vec<_>>(),
+        listed,
+        "a new file belongs into this list, and is private"
+    );
     found.retain(|(name, _)| !["tollway.toml", "jobs.jsonl"].contains(&name.as_str()));
-    for made in ["state", "jobs.db", "jobs.db-owner", "copy.db"] {
-        assert!(found.iter().any(|(name, _)| name == made), "{made} is missing: {found:?}");
-    }
     let open: Vec<_> = found.iter().filter(|(_, mode)| mode & 0o077 != 0).collect();
     assert!(open.is_empty(), "others can read {open:?}");
+}
+
+/// Files of earlier versions keep their mode, and `doctor` names them with the command that closes them.
+#[test]
+fn doctor_names_files_that_others_can_read() {
+    let home = Home::with_config(CONFIG);
+    home.write("jobs.jsonl", "{\"key\": \"a\"}\n");
+    for words in [&["take", "api"][..], &["pipeline", "enqueue", "jobs.jsonl"]] {
+        assert_eq!(home.run(words).0, 0, "{words:?}");
+    }
+    let code = "readable-by-others";
+    assert!(!codes(&home, &[]).contains(&format!("({code})")));
+    for (name, mode) in [("jobs.db", 0o644), ("state", 0o640)] {
+        fs::set_permissions(home.path().join(name), fs::Permissions::from_mode(mode)).unwrap();
+    }
+    let what = told(&home, &[], code, "what");
+    assert!(
+        what.contains("jobs.db (0644)") && what.contains("state (0640)") && !what.contains("owner"),
+        "{what}"
+    );
+    let fix = told(&home, &[], code, "fix");
+    let command = fix.split('`').nth(1).unwrap();
+    let ran = Command::new("sh").args(["-c", command]).current_dir(home.path()).status().unwrap();
+    assert!(ran.success() && !codes(&home, &[]).contains(&format!("({code})")), "{command}");
 }
 
 /// Another user's link does not choose the file that is written.

@@ -15,6 +15,8 @@ mod demo;
 mod doctor;
 #[cfg(feature = "pipeline")]
 mod file_modes;
+#[cfg(feature = "pipeline")]
+mod handler_proxy;
 mod home;
 mod import;
 mod import_obp;
@@ -22,6 +24,7 @@ mod incidents;
 mod init;
 #[cfg(feature = "aws")]
 mod kept_amounts;
+mod passwords;
 #[cfg(feature = "pipeline")]
 mod pipeline_operate;
 #[cfg(feature = "pipeline")]

@@ -5,7 +5,10 @@ use std::path::PathBuf;
 
 use tollway::StoreUrl;
 use tollway::config::RemoteUrl;
-use tollway_config::Section;
+use tollway_config::{SecretSource, Section};
+use tollway_core::Retry;
+
+use crate::records::{RecordsError, RecordsFault};
 
 /// The default file of records.
 const FILE_DEFAULT: &str = "tollway.db";
@@ -32,7 +35,7 @@ impl Default for RecordsUrl {
 }
 
 impl RecordsUrl {
-    /// The whole URL, to connect with. It may hold a password; [`Display`](fmt::Display) does not show it.
+    /// The URL as it is written. It may hold a password; [`Display`](fmt::Display) does not show it.
     pub fn expose(&self) -> String {
         match self {
             Self::Postgres(url) => url.expose().to_owned(),
@@ -40,10 +43,28 @@ impl RecordsUrl {
         }
     }
 
+    /// What to connect with: the URL, with a password that is kept elsewhere. Reads it now, and fails if it cannot be read.
+    pub fn connection_url(&self) -> Result<String, RecordsError> {
+        match self {
+            Self::Postgres(url) => url.connection_url().map_err(unreadable),
+            Self::Sqlite(_) | Self::Memory => Ok(self.to_string()),
+        }
+    }
+
+    fn with_password(self, source: SecretSource) -> Result<Self, String> {
+        match self {
+            Self::Postgres(url) => url.with_password(source).map(Self::Postgres),
+            Self::Sqlite(_) | Self::Memory => {
+                Err("only records in Postgres have a password: remove it".to_owned())
+            }
+        }
+    }
+
     pub(super) fn path_mut(&mut self) -> Option<&mut PathBuf> {
         match self {
             Self::Sqlite(path) => Some(path),
-            Self::Memory | Self::Postgres(_) => None,
+            Self::Postgres(url) => url.password_path_mut(),
+            Self::Memory => None,
         }
     }
 
@@ -73,8 +94,15 @@ impl fmt::Display for RecordsUrl {
     }
 }
 
+fn unreadable(message: String) -> RecordsError {
+    RecordsError { fault: RecordsFault::Storage, retry: Retry::Useless, message }
+}
+
 pub(super) fn read(section: &mut Section<'_>) -> Option<RecordsUrl> {
+    let password = SecretSource::of_key(section, "records_password", "env:POSTGRES_PASSWORD");
     let text = section.string("records", "sqlite:tollway.db")?;
     let wrong = |message: String| section.report().problem(text.span(), message, "");
-    RecordsUrl::parse(text.get_ref()).map_err(wrong).ok()
+    let records = RecordsUrl::parse(text.get_ref()).map_err(wrong).ok()?;
+    let Some(password) = password else { return Some(records) };
+    records.with_password(password).map_err(|message| section.problem("records_password", message, "")).ok()
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use tollway::StoreUrl;
 use tollway::config::RemoteUrl;
-use tollway_config::Section;
+use tollway_config::{SecretSource, Section};
 
 use super::sqs_url::SqsUrl;
 use super::stage::StageConfig;
@@ -54,8 +54,30 @@ impl EngineUrl {
         }
     }
 
+    /// What to connect with: the URL, with a password that is kept elsewhere. Reads it now, and fails if it cannot be read.
+    pub fn connection_url(&self) -> Result<String, String> {
+        match self {
+            Self::Postgres(url) => url.connection_url(),
+            Self::Sqlite(_) | Self::Sqs(_) => Ok(self.to_string()),
+        }
+    }
+
+    fn with_password(self, source: SecretSource) -> Result<Self, String> {
+        match self {
+            Self::Postgres(url) => url.with_password(source).map(Self::Postgres),
+            Self::Sqlite(_) | Self::Sqs(_) => {
+                Err("only an engine on Postgres has a password: remove it".to_owned())
+            }
+        }
+    }
+
     pub(super) fn in_folder(&mut self, folder: &Path) {
-        if let Self::Sqlite(path) = self {
+        let path = match self {
+            Self::Sqlite(path) => Some(path),
+            Self::Postgres(url) => url.password_path_mut(),
+            Self::Sqs(_) => None,
+        };
+        if let Some(path) = path {
             *path = folder.join(&*path);
         }
     }
@@ -72,7 +94,10 @@ impl fmt::Display for EngineUrl {
 }
 
 pub(super) fn read(section: &mut Section<'_>) -> Option<EngineUrl> {
+    let password = SecretSource::of_key(section, "engine_password", "env:POSTGRES_PASSWORD");
     let text = section.string("engine", "sqlite:jobs.db")?;
     let wrong = |message: String| section.report().problem(text.span(), message, "");
-    EngineUrl::parse(text.get_ref()).map_err(wrong).ok()
+    let engine = EngineUrl::parse(text.get_ref()).map_err(wrong).ok()?;
+    let Some(password) = password else { return Some(engine) };
+    engine.with_password(password).map_err(|message| section.problem("engine_password", message, "")).ok()
 }

@@ -9,6 +9,9 @@ use super::values;
 /// The most jobs that one process may work on at a time.
 const SLOTS_MAX: u32 = 1_000;
 
+/// The key that means something only beside `http`.
+const PROXY: &str = "proxy";
+
 /// Keys that mean something only beside `command`.
 const COMMAND_KEYS: [&str; 5] = ["env", "memory_max", "slots", "begin", "each"];
 
@@ -18,7 +21,24 @@ pub enum HandlerConfig {
     /// A process that speaks JSON lines.
     Command(CommandConfig),
     /// A URL that jobs are posted to.
-    Http(String),
+    Http(HttpConfig),
+}
+
+/// A URL that jobs are posted to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HttpConfig {
+    /// The URL.
+    pub url: String,
+    /// Whether the proxy that `HTTP_PROXY`, `HTTPS_PROXY` and `NO_PROXY` name is used. Not by default: most handlers are on this
+    /// machine, where no proxy reaches them, and jobs should not pass through a program that was set up for others.
+    pub proxy: bool,
+}
+
+impl HttpConfig {
+    /// This URL, without a proxy.
+    pub fn new(url: impl Into<String>) -> Self {
+        Self { url: url.into(), proxy: false }
+    }
 }
 
 /// A process that does the work.
@@ -76,7 +96,7 @@ pub(super) fn read(mut section: Section<'_>) -> Option<HandlerConfig> {
         (false, true) => http.and_then(|url| read_http(&mut section, url.get_ref())),
         (both, _) => {
             let found = if both { "both" } else { "neither" };
-            for key in COMMAND_KEYS {
+            for key in COMMAND_KEYS.into_iter().chain([PROXY]) {
                 section.value(key);
             }
             // A misspelt key is not missing.
@@ -100,6 +120,9 @@ fn read_command(section: &mut Section<'_>, command: &[toml::Spanned<&str>]) -> O
             "the command is empty",
             "write it like `command = [\"python3\", \"worker.py\"]`",
         );
+    }
+    if section.value(PROXY).is_some() {
+        section.problem(PROXY, "`proxy` belongs to a handler with `http`", "remove it");
     }
     let env = values::strings(section, "env", "[\"ADOBE_CLIENT_SECRET\"]").unwrap_or_default();
     for name in env.iter().filter(|name| name.get_ref().is_empty() || name.get_ref().contains(['=', '\0'])) {
@@ -128,9 +151,10 @@ fn read_http(section: &mut Section<'_>, url: &str) -> Option<HandlerConfig> {
             section.problem(key, format!("`{key}` belongs to a handler with `command`"), "remove it");
         }
     }
+    let proxy = section.bool(PROXY).unwrap_or(false);
     if !url.starts_with("http://") && !url.starts_with("https://") {
         section.problem("http", "the URL does not begin with http:// or https://", "");
         return None;
     }
-    Some(HandlerConfig::Http(url.to_owned()))
+    Some(HandlerConfig::Http(HttpConfig { proxy, ..HttpConfig::new(url) }))
 }

@@ -30,7 +30,7 @@ use tollway_config::{ConfigError, ConfigFile, FromConfig, Section};
 use tollway_core::{Name, Subject, nearest};
 
 pub use engine::EngineUrl;
-pub use handler::{CommandConfig, HandlerConfig};
+pub use handler::{CommandConfig, HandlerConfig, HttpConfig};
 pub use sqs_url::SqsUrl;
 #[cfg(feature = "sqs")]
 pub(crate) use sqs_url::check_queue;

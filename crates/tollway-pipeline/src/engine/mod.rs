@@ -28,7 +28,7 @@ use self::error::EngineError;
 use crate::job::attempt::Attempt;
 use crate::job::bounds::{KEY_BYTES_MAX, WORKER_BYTES_MAX};
 use crate::job::cost::JobCost;
-use crate::job::{Job, JobError, JobId, NewJob, check_data, check_text};
+use crate::job::{Job, JobError, JobId, NewJob, check_data, check_visible};
 
 /// An engine's answer: it comes after what it says is stored. Dropping it does not undo the call.
 pub type EngineAnswer<T> = Pin<Box<dyn Future<Output = Result<T, EngineError>> + Send>>;
@@ -366,14 +366,14 @@ impl Output {
 
     /// The same in this group, not in the group of the finished job.
     pub fn group(self, group: &str) -> Result<Self, JobError> {
-        check_text("the group", group, crate::bounds::GROUP_BYTES_MAX)?;
+        check_visible("the group", group, crate::bounds::GROUP_BYTES_MAX)?;
         Ok(Self { group: Some(group.to_owned()), ..self })
     }
 
     /// The same under this key, which other jobs may hand on as well: the first makes the job, the others join it. With
     /// a stage that waits for the group, this is how many chunks end in one upload.
     pub fn join(self, key: &str) -> Result<Self, JobError> {
-        check_text("the key", key, KEY_BYTES_MAX)?;
+        check_visible("the key", key, KEY_BYTES_MAX)?;
         Ok(Self { join: Some(key.to_owned()), ..self })
     }
 }
@@ -381,9 +381,9 @@ impl Output {
 impl Output {
     /// Checks what came from another process.
     pub(crate) fn check(&self) -> Result<(), JobError> {
-        self.join.as_ref().map_or(Ok(()), |key| check_text("the key", key, KEY_BYTES_MAX))?;
+        self.join.as_ref().map_or(Ok(()), |key| check_visible("the key", key, KEY_BYTES_MAX))?;
         let bound = crate::bounds::GROUP_BYTES_MAX;
-        self.group.as_ref().map_or(Ok(()), |group| check_text("the group", group, bound))?;
+        self.group.as_ref().map_or(Ok(()), |group| check_visible("the group", group, bound))?;
         check_data(&self.data)
     }
 }

@@ -90,7 +90,10 @@ impl EngineUrl {
     #[cfg(feature = "postgres")]
     fn shared(&self) -> Result<Arc<dyn Engine>, EngineError> {
         match self {
-            Self::Postgres(url) => Ok(Arc::new(crate::PostgresEngine::open(url.expose())?)),
+            Self::Postgres(url) => {
+                let url = url.connection_url().map_err(EngineError::caller)?;
+                Ok(Arc::new(crate::PostgresEngine::open(&url)?))
+            }
             _ => Err(EngineError::caller("this engine is not on Postgres")),
         }
     }

@@ -16,27 +16,27 @@ use tollway_core::Span;
 use tower::{BoxError, service_fn};
 
 use super::{Answer, Handler, Task, handler};
+use crate::HttpConfig;
 use crate::bounds::{BATCH_BYTES_MAX, DETAIL_BYTES_MAX};
 
 /// How long a connection may take. Longer than a handler on another continent needs, with a packet lost.
 const CONNECT_WITHIN: Duration = Duration::from_secs(5);
 
-/// Posts jobs to this URL.
+/// Posts jobs to this URL, without a proxy.
 pub fn http(url: &str) -> Result<Handler, BoxError> {
-    http_within(url, Span::MAX)
+    http_within(&HttpConfig::new(url), Span::MAX)
 }
 
-/// The same for jobs with this timeout: a connection that takes half of it will not be there in time.
-pub(crate) fn http_within(url: &str, timeout: Span) -> Result<Handler, BoxError> {
-    let url = reqwest::Url::parse(url)?;
+/// Posts jobs with this timeout as the config says: a connection that takes half of it will not be there in time.
+pub(crate) fn http_within(config: &HttpConfig, timeout: Span) -> Result<Handler, BoxError> {
+    let url = reqwest::Url::parse(&config.url)?;
     // Another part of the program may have chosen one already; that one is as good.
     let _ = rustls::crypto::ring::default_provider().install_default();
     // A redirected post would lose its body.
-    let client = Client::builder()
+    let builder = Client::builder()
         .redirect(reqwest::redirect::Policy::none())
-        .no_proxy()
-        .connect_timeout(CONNECT_WITHIN.min(Duration::from(timeout) / 2))
-        .build()?;
+        .connect_timeout(CONNECT_WITHIN.min(Duration::from(timeout) / 2));
+    let client = if config.proxy { builder } else { builder.no_proxy() }.build()?;
     Ok(handler(service_fn(move |task: Task| {
         let (client, url) = (client.clone(), url.clone());
         async move { Ok::<_, BoxError>(post(&client, url, &task).await) }

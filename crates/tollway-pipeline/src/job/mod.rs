@@ -8,7 +8,7 @@ use std::fmt;
 
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
-use tollway_core::{Name, Timestamp};
+use tollway_core::{Name, Timestamp, is_invisible};
 
 use self::bounds::{GROUP_BYTES_MAX, JOB_BYTES_MAX, KEY_BYTES_MAX};
 use self::cost::JobCost;
@@ -158,6 +158,14 @@ pub enum JobError {
         /// The kind of text.
         what: &'static str,
     },
+    /// A text contains a character that is not seen, so that it looks like another text.
+    #[error("{what} contains the invisible character U+{:04X}: remove it from the input", u32::from(*.character))]
+    Invisible {
+        /// The kind of text.
+        what: &'static str,
+        /// The first such character.
+        character: char,
+    },
     /// The data is not JSON.
     #[error("the data is not JSON: {reason}")]
     NotJson {
@@ -192,7 +200,7 @@ impl NewJob {
     /// A job for this stage, ready at once. The engine enqueues a key once in each stage. The data is JSON and is kept byte
     /// for byte.
     pub fn new(stage: &Name, key: &str, data: &str) -> Result<Self, JobError> {
-        check_text("the key", key, KEY_BYTES_MAX)?;
+        check_visible("the key", key, KEY_BYTES_MAX)?;
         check_data(data)?;
         Ok(Self {
             stage: stage.clone(),
@@ -208,7 +216,7 @@ impl NewJob {
 
     /// The same in this group.
     pub fn group(self, group: &str) -> Result<Self, JobError> {
-        check_text("the group", group, GROUP_BYTES_MAX)?;
+        check_visible("the group", group, GROUP_BYTES_MAX)?;
         Ok(Self { group: Some(group.to_owned()), ..self })
     }
 
@@ -251,8 +259,8 @@ impl NewJob {
 
     /// Checks what came from another process.
     pub(crate) fn check(&self) -> Result<(), JobError> {
-        check_text("the key", &self.key, KEY_BYTES_MAX)?;
-        self.group.as_ref().map_or(Ok(()), |group| check_text("the group", group, GROUP_BYTES_MAX))?;
+        check_visible("the key", &self.key, KEY_BYTES_MAX)?;
+        self.group.as_ref().map_or(Ok(()), |group| check_visible("the group", group, GROUP_BYTES_MAX))?;
         check_data(&self.data)
     }
 
@@ -260,6 +268,13 @@ impl NewJob {
     pub fn bytes(&self) -> usize {
         self.key.len() + self.data.len() + self.group.as_ref().map_or(0, String::len)
     }
+}
+
+/// Checks the key or the group of a new job: operators see it, and type it. Jobs that an engine has already may have any.
+pub(crate) fn check_visible(what: &'static str, text: &str, max: usize) -> Result<(), JobError> {
+    check_text(what, text, max)?;
+    let invisible = text.chars().find(|c| is_invisible(*c));
+    invisible.map_or(Ok(()), |character| Err(JobError::Invisible { what, character }))
 }
 
 /// Checks a key, a group or the like.
@@ -302,6 +317,22 @@ mod tests {
         assert_eq!(job("", "1"), Err(JobError::Empty { what: "the key" }));
         assert_eq!(job("a\0", "1"), Err(JobError::Nul { what: "the key" }));
         assert!(matches!(job(&"k".repeat(KEY_BYTES_MAX + 1), "1"), Err(JobError::TooLong { .. })));
+    }
+
+    /// Two keys that look the same are the same, and a key does not turn around what a terminal prints after it.
+    #[test]
+    fn keys_and_groups_with_invisible_characters_are_refused() {
+        for character in ['\u{202e}', '\u{2028}', '\u{200b}', '\u{3164}', '\u{1b}'] {
+            let text = format!("a{character}b");
+            assert_eq!(job(&text, "1"), Err(JobError::Invisible { what: "the key", character }));
+            let group = job("k", "1").unwrap().group(&text);
+            assert_eq!(group, Err(JobError::Invisible { what: "the group", character }));
+            let sent = NewJob { key: text, ..job("k", "1").unwrap() };
+            assert!(sent.check().is_err());
+        }
+        let error = job("a\u{202e}fdp", "1").unwrap_err().to_string();
+        assert_eq!(error, "the key contains the invisible character U+202E: remove it from the input");
+        assert!(job("Scan 9.00\u{202f}PM größe.pdf", "1").is_ok());
     }
 
     #[test]

@@ -82,8 +82,8 @@ impl Handlers {
         }
         match config.handler.clone() {
             None => Err(RunError::NoHandler { stage }),
-            Some(HandlerConfig::Http(url)) => {
-                let handler = handler::http::http_within(&url, config.timeout).map_err(unusable)?;
+            Some(HandlerConfig::Http(http)) => {
+                let handler = handler::http::http_within(&http, config.timeout).map_err(unusable)?;
                 let handler = handler::with_timeout(handler, config.timeout);
                 Ok(RunStage { config, handler, begins: false, subprocess: None, later, works: true })
             }

@@ -17,6 +17,9 @@ const SEPARATORS: [u8; 3] = [b',', b';', b'\t'];
 /// The most lines of one row. They are kept until a quote is closed.
 const ROW_LINES_MAX: usize = 100_000;
 
+/// The most fields of a row. More are a mistake, such as a file that is no CSV; each name is compared with all before it.
+const COLUMNS_MAX: usize = 1_000;
+
 /// Reads rows.
 pub(super) struct Rows {
     parser: Reader,
@@ -53,7 +56,13 @@ impl Rows {
         if !fields.add_line(&mut parser, &header, separator) {
             return Err(wrong("a quote in it is not closed".to_owned()));
         }
-        let mut names: Vec<String> = Vec::new();
+        let columns = fields.texts().count();
+        if columns > COLUMNS_MAX {
+            return Err(wrong(format!(
+                "this one has {columns}, more than {COLUMNS_MAX}: remove those that no job needs"
+            )));
+        }
+        let mut names: Vec<String> = Vec::with_capacity(columns);
         for name in fields.texts().map(str::trim) {
             let json = json(name);
             if name.is_empty() {
@@ -278,6 +287,20 @@ mod tests {
         let lines = "line\n".repeat(ROW_LINES_MAX - 1);
         let read = rows(&format!("a\n\"{lines}\"\n")).unwrap();
         assert_eq!(read, [good(2, &format!("{{\"a\":{}}}", json(&lines)))]);
+    }
+
+    #[test]
+    fn the_columns_of_a_header_are_bounded() {
+        let header = |columns: usize| (0..columns).map(|n| format!("c{n}")).collect::<Vec<_>>().join(",");
+        assert!(rows(&header(COLUMNS_MAX)).is_ok());
+        assert_eq!(
+            rows(&header(COLUMNS_MAX + 1)).unwrap_err(),
+            "the first line of CSV names the fields, and this one has 1001, more than 1000: remove those that no job \
+             needs"
+        );
+        // Counted, and not compared with each other.
+        let error = rows(&"c,".repeat(100_000)).unwrap_err();
+        assert!(error.contains("has 100001, more than 1000"), "{error}");
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use tollway_core::{Name, Span};
 use tollway_pipeline::source::{Objects, Pattern, Source, Template};
-use tollway_pipeline::{CommandConfig, ConfigWithPipelines, EngineUrl, HandlerConfig};
+use tollway_pipeline::{CommandConfig, ConfigWithPipelines, EngineUrl, HandlerConfig, HttpConfig};
 
 /// P1, P2, P5: the document's stages with their queues, times, tries and workers.
 #[test]
@@ -34,7 +34,7 @@ fn stages_are_read_in_order_with_their_keys() {
     assert_eq!((extract.concurrency, extract.tries, extract.crashes), (10, 3, 3));
     assert_eq!((extract.visibility_timeout, extract.timeout), (Span::from_mins(15), Span::from_mins(10)));
     assert_eq!(extract.retention, Span::from_days(7));
-    assert_eq!(extract.handler, Some(HandlerConfig::Http("http://127.0.0.1:9000/extract".to_owned())));
+    assert_eq!(extract.handler, Some(HandlerConfig::Http(HttpConfig::new("http://127.0.0.1:9000/extract"))));
     assert_eq!(upload.after, [autotag.name.clone(), extract.name.clone()]);
     assert_eq!(upload.next, None);
 }

@@ -18,8 +18,8 @@ use tollway_pipeline::handler::{Answer, Handed, Handler, Task, handler_fn};
 use tollway_pipeline::run::Runner;
 use tollway_pipeline::run::alarm::{AlarmRules, LogSink};
 use tollway_pipeline::{
-    CommandConfig, Engine, EngineUrl, HandlerConfig, JobCost, NewJob, PostgresEngine, SqliteEngine,
-    SqsEngine, StageConfig, State,
+    CommandConfig, Engine, EngineUrl, HandlerConfig, HttpConfig, JobCost, NewJob, PostgresEngine,
+    SqliteEngine, SqsEngine, StageConfig, State,
 };
 
 use crate::audit::{Audit, AuditedEngine};
@@ -239,7 +239,7 @@ async fn start(plan: &Plan, engine: Arc<dyn Engine>, limiter: Limiter) -> Runner
 fn stage_config(plan: &Plan, name: &str) -> StageConfig {
     let handler = match plan.handlers {
         Handlers::InProcess => None,
-        Handlers::Http => Some(HandlerConfig::Http(plan.vendor.clone())),
+        Handlers::Http => Some(HandlerConfig::Http(HttpConfig::new(&plan.vendor))),
         Handlers::Python | Handlers::PythonThatBegins | Handlers::PythonThatForks => {
             let Plan { vendor, process, .. } = plan;
             let begin = plan.handlers == Handlers::PythonThatBegins;

@@ -14,7 +14,8 @@ use tollway_core::Span;
 use tollway_pipeline::handler::guard::GuardProgram;
 use tollway_pipeline::run::Runner;
 use tollway_pipeline::{
-    Administration, CommandConfig, Engine, Filter, HandlerConfig, NewJob, SqliteEngine, StageConfig, State,
+    Administration, CommandConfig, Engine, Filter, HandlerConfig, HttpConfig, NewJob, SqliteEngine,
+    StageConfig, State,
 };
 
 use crate::lab::wait_until;
@@ -46,7 +47,7 @@ fn runner() {
             .guard(GuardProgram { program: env!("CARGO_BIN_EXE_pipeline-guard").into() });
         for name in STAGES {
             let handler = match name {
-                "http" => HandlerConfig::Http(std::env::var(URL).unwrap()),
+                "http" => HandlerConfig::Http(HttpConfig::new(std::env::var(URL).unwrap())),
                 _ => HandlerConfig::Command(worker(&folder, name == "each")),
             };
             let (handler, name) = (Some(handler), stage(name));

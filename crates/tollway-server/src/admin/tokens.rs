@@ -1,6 +1,5 @@
 //! Tokens: reading them from their files or variables, and comparing them.
 
-use std::io::Read;
 use std::sync::Arc;
 
 use hmac::digest::CtOutput;
@@ -136,16 +135,7 @@ pub(crate) fn read_permit_secret(config: &ServerConfig) -> Result<Option<Secret>
 }
 
 fn read(token: &Token) -> Result<String, String> {
-    let secret = match token {
-        Token::Variable(name) => std::env::var(name).map_err(|error| error.to_string())?,
-        Token::File(path) => {
-            let mut secret = String::new();
-            let bound = u64::try_from(TOKEN_BYTES_MAX).unwrap_or(u64::MAX).saturating_add(2);
-            let file = std::fs::File::open(path).map_err(|error| error.to_string())?;
-            file.take(bound).read_to_string(&mut secret).map_err(|error| error.to_string())?;
-            secret
-        }
-    };
+    let secret = token.read(TOKEN_BYTES_MAX)?;
     let secret = secret.trim();
     match secret.len() {
         0 => Err("it is empty".to_owned()),

@@ -67,7 +67,7 @@ fn callers_without_credentials_have_a_policy() {
 #[test]
 fn token_in_the_config_is_not_repeated_in_the_error() {
     let error = ConfigWithServer::parse("[server.tokens]\nread = 'hunter2hunter2hunter2'").unwrap_err();
-    assert!(error.message().contains("does not say where the token is"), "{error}");
+    assert!(error.message().contains("does not say where the secret is"), "{error}");
     assert!(!error.message().contains("hunter2"), "{error}");
 }
 

@@ -179,7 +179,7 @@ impl FromConfig for Config {
 
     fn in_folder(&mut self, folder: &Path) {
         self.incidents.in_folder(folder);
-        if let Some(StoreUrl::File(path)) = &mut self.store
+        if let Some(path) = self.store.as_mut().and_then(StoreUrl::path_mut)
             && folder != Path::new(".")
         {
             *path = folder.join(&*path);

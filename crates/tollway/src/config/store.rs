@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use tollway_config::{Section, suggest};
+use tollway_config::{SecretSource, Section, suggest};
 
 use super::remote::RemoteUrl;
 use super::store_kind::StoreKind;
@@ -41,9 +41,34 @@ pub enum StoreUrl {
 }
 
 impl StoreUrl {
-    /// The complete URL, for connecting. It may hold a password; [`Display`](fmt::Display) does not show it.
+    /// The URL as it is written. It may hold a password; [`Display`](fmt::Display) does not show it.
     pub fn expose(&self) -> String {
         self.remote().map_or_else(|| self.to_string(), |url| url.expose().to_owned())
+    }
+
+    /// The complete URL, for connecting, with a password that is kept elsewhere. Reads it now.
+    pub fn connection_url(&self) -> Result<String, String> {
+        self.remote().map_or_else(|| Ok(self.to_string()), RemoteUrl::connection_url)
+    }
+
+    /// The same with a password that is kept elsewhere.
+    fn with_password(self, source: SecretSource) -> Result<Self, String> {
+        match self {
+            Self::Redis(url) => url.with_password(source).map(Self::Redis),
+            Self::Postgres(url) => url.with_password(source).map(Self::Postgres),
+            Self::Memory { .. } | Self::File(_) | Self::DynamoDb(_) => {
+                Err("only Redis and Postgres have a password: remove it".to_owned())
+            }
+        }
+    }
+
+    /// The paths in it, to let them start at the config's folder.
+    pub(super) fn path_mut(&mut self) -> Option<&mut PathBuf> {
+        match self {
+            Self::File(path) => Some(path),
+            Self::Redis(url) | Self::Postgres(url) => url.password_path_mut(),
+            Self::Memory { .. } | Self::DynamoDb(_) => None,
+        }
     }
 
     /// Its URL if it is across a network.
@@ -143,12 +168,25 @@ pub(super) fn read_memory(rest: &str) -> Result<StoreUrl, String> {
 
 /// The store, unless something is wrong with it; that is in the report then.
 pub(super) fn read(mut section: Section<'_>) -> Option<StoreUrl> {
+    let password = SecretSource::of_key(&mut section, "password", "env:REDIS_PASSWORD");
+    if section.has("password") {
+        section.required("url", "\"redis://USER@HOST\"");
+    }
     let url = section.string("url", "memory:");
     let report = section.report();
+    let wrong = |error: StoreUrlError| {
+        url.iter().for_each(|url| report.problem_in(url, error.range(), error.to_string(), ""));
+    };
+    let store = url.as_ref().and_then(|url| url.get_ref().parse().map_err(wrong).ok());
+    let store = match (store, password) {
+        (Some(store), Some(password)) => {
+            let with_password = StoreUrl::with_password(store, password);
+            with_password.map_err(|message| section.problem("password", message, "")).ok()
+        }
+        (store, _) => store,
+    };
     section.finish();
-    let url = url?;
-    let wrong = |error: StoreUrlError| report.problem_in(&url, error.range(), error.to_string(), "");
-    url.get_ref().parse().map_err(wrong).ok()
+    store
 }
 
 #[cfg(test)]

@@ -145,7 +145,8 @@ async fn work(arguments: &Arguments, which: &Which, context: &Context) -> Result
         screen,
         stay: arguments.stay,
     };
-    let stopped = running.watch(&mut stops, Follower::new(file, which), hangups).await;
+    let follower = Follower::new(file, which, &running.config.engine);
+    let stopped = running.watch(&mut stops, follower, hangups).await;
     running.screen.close();
     drop(metrics);
     let config = running.config.clone();

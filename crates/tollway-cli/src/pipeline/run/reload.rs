@@ -6,8 +6,8 @@ use tokio::signal::unix::Signal;
 use tokio::sync::mpsc;
 use tollway::{ConfigError, Limiter};
 use tollway_config::{ConfigFile, ConfigWatch, WATCH_INTERVAL};
-use tollway_pipeline::PipelineConfig;
 use tollway_pipeline::run::Runner;
+use tollway_pipeline::{EngineUrl, PipelineConfig};
 
 use super::super::session::Which;
 use crate::context::WholeConfig;
@@ -19,20 +19,22 @@ const READINGS_MAX: usize = 4;
 pub(super) struct Follower<'a> {
     which: &'a Which,
     path: PathBuf,
+    /// The engine with its password, which may be kept in another file.
+    engine: Result<String, String>,
     readings: mpsc::Receiver<Result<WholeConfig, ConfigError>>,
     /// Watches in its own thread until dropped; none if there is no thread to be had.
     _watch: Option<ConfigWatch>,
 }
 
 impl<'a> Follower<'a> {
-    pub(super) fn new(file: ConfigFile<WholeConfig>, which: &'a Which) -> Self {
+    pub(super) fn new(file: ConfigFile<WholeConfig>, which: &'a Which, engine: &EngineUrl) -> Self {
         let path = file.path().to_owned();
         let (send, readings) = mpsc::channel(READINGS_MAX);
         let watch = file.watch(WATCH_INTERVAL, move |reading| drop(send.try_send(reading)));
         if let Err(error) = &watch {
             tracing::warn!("the config file is not watched, and only SIGHUP reloads it: {error}");
         }
-        Self { which, path, readings, _watch: watch.ok() }
+        Self { which, path, engine: engine.connection_url(), readings, _watch: watch.ok() }
     }
 
     /// Waits for a changed file, or for SIGHUP.
@@ -50,7 +52,7 @@ impl<'a> Follower<'a> {
         reading: Result<WholeConfig, ConfigError>,
         runner: &Runner,
         limiter: &Limiter,
-        engine: &tollway_pipeline::EngineUrl,
+        engine: &EngineUrl,
     ) -> Option<PipelineConfig> {
         match self.try_apply(reading, runner, limiter, engine).await {
             Ok(config) => {
@@ -70,12 +72,15 @@ impl<'a> Follower<'a> {
         reading: Result<WholeConfig, ConfigError>,
         runner: &Runner,
         limiter: &Limiter,
-        engine: &tollway_pipeline::EngineUrl,
+        engine: &EngineUrl,
     ) -> Result<PipelineConfig, String> {
         let config = reading.map_err(|error| error.to_string())?;
         let pipeline = self.which.find(config.pipelines()).map_err(|failure| failure.message().to_owned())?;
         if pipeline.engine != *engine {
             return Err("the pipeline's engine has changed: restart it to apply that".to_owned());
+        }
+        if pipeline.engine.connection_url() != self.engine {
+            return Err("the engine's password has changed: restart the pipeline to apply that".to_owned());
         }
         runner.reload(pipeline).await.map_err(|error| error.to_string())?;
         limiter.replace_config(config.limits());

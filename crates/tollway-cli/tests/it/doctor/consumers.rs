@@ -90,7 +90,7 @@ fn finds_that_requests_cannot_identify_a_consumer() {
 fn finds_unreadable_records() {
     let home = Home::with_config(&config("memory:", "per_minute = 5"));
     home.write("tollway.db", "this is no database, and long enough to be taken for one that is broken");
-    assert_eq!(codes(&home, &[]), ["records-unreachable", "(store-in-memory)"]);
+    assert_eq!(codes(&home, &[]), ["records-unreachable", "(store-in-memory)", "(readable-by-others)"]);
     std::fs::remove_file(home.path().join("tollway.db")).unwrap();
     assert_eq!(codes(&home, &[]), ["(store-in-memory)"]);
 }

@@ -101,6 +101,25 @@ fn every_listener_has_an_option() {
     assert_eq!(serving.stop().0, Some(0));
 }
 
+/// Fewer connections than configured are better than a server that fails when the last descriptor is used.
+#[test]
+fn a_low_ulimit_lowers_the_connections() {
+    let home = Home::with_config("[policies.api]\nlimits = ['1000 / hour']\n[server]\nconnections = 5000");
+    let serving = Serving::start_with_descriptors(&home, &["--listen", "127.0.0.1:0"], 64);
+    let address = serving.address("decisions");
+    let idle: Vec<_> = (0..40).map(|_| std::net::TcpStream::connect(&address).unwrap()).collect();
+    assert_eq!(serving.take("api"), 200);
+    drop(idle);
+    assert_eq!(serving.take("api"), 200);
+    let (code, log) = serving.stop();
+    assert_eq!(code, Some(0), "{log}");
+    let said = "5000 connections need ";
+    assert!(
+        log.matches(said).count() == 1 && log.contains("the limit is 64; serving at most 16 at a time"),
+        "{log}"
+    );
+}
+
 /// A file that is not a socket is not replaced.
 #[test]
 fn regular_file_at_the_socket_path_is_not_replaced() {

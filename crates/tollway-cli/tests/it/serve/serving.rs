@@ -29,7 +29,24 @@ impl Serving {
 
     /// The same, with these variables.
     pub(crate) fn start_with(home: &Home, arguments: &[&str], variables: &[(&str, &str)]) -> Self {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_tollway"));
+        let command = Command::new(env!("CARGO_BIN_EXE_tollway"));
+        Self::start_command(command, home, arguments, variables)
+    }
+
+    /// The same with so many file descriptors.
+    pub(crate) fn start_with_descriptors(home: &Home, arguments: &[&str], descriptors: u32) -> Self {
+        let mut shell = Command::new("sh");
+        let script = format!("ulimit -n {descriptors}; exec \"$0\" \"$@\"");
+        shell.args(["-c", &script, env!("CARGO_BIN_EXE_tollway")]);
+        Self::start_command(shell, home, arguments, &[])
+    }
+
+    fn start_command(
+        mut command: Command,
+        home: &Home,
+        arguments: &[&str],
+        variables: &[(&str, &str)],
+    ) -> Self {
         command.current_dir(home.path()).env("HOME", home.path()).env_remove("XDG_STATE_HOME");
         command.env_remove("TOLLWAY_CONFIG").env_remove("TOLLWAY_LOG_LEVEL");
         command.envs(variables.iter().copied()).arg("serve").args(arguments);

@@ -2,7 +2,7 @@
 
 use std::net::TcpListener;
 
-use tollway_pipeline::{CommandConfig, HandlerConfig, Job, NewJob, StageConfig, State};
+use tollway_pipeline::{CommandConfig, HandlerConfig, HttpConfig, Job, NewJob, StageConfig, State};
 
 use super::http::serve;
 use super::subprocess::{Lab, command, with};
@@ -93,7 +93,10 @@ async fn text_of_an_http_handler_is_its_result() {
     let new = texts.map(|text| job(text).unwrap());
     lab.engine.enqueue(new.to_vec(), lab.limiter.clock().now()).await.unwrap();
     let url = serve(TcpListener::bind("127.0.0.1:0").unwrap(), echo);
-    let stage = StageConfig { handler: Some(HandlerConfig::Http(url)), ..with(CommandConfig::new(["none"])) };
+    let stage = StageConfig {
+        handler: Some(HandlerConfig::Http(HttpConfig::new(url))),
+        ..with(CommandConfig::new(["none"]))
+    };
     let jobs = run(&lab, patient(stage)).await;
     let states: Vec<_> = jobs.iter().map(|job| (job.state, job.claim_number)).collect();
     assert_eq!(

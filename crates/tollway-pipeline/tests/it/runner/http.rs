@@ -8,7 +8,7 @@ use tollway::Limiter;
 use tollway_core::Span;
 use tollway_pipeline::handler::{Answer, handler_fn};
 use tollway_pipeline::run::Runner;
-use tollway_pipeline::{Engine, HandlerConfig, NewJob, SqliteEngine, StageConfig, State};
+use tollway_pipeline::{Engine, HandlerConfig, HttpConfig, NewJob, SqliteEngine, StageConfig, State};
 
 use super::{chain, jobs, name, stage};
 
@@ -53,7 +53,8 @@ async fn status_is_the_answer() {
     let new = statuses.map(|status| NewJob::new(&name("a"), status, status).unwrap());
     engine.enqueue(new.to_vec(), now).await.unwrap();
     let url = serve(TcpListener::bind("127.0.0.1:0").unwrap(), status);
-    let posts = StageConfig { handler: Some(HandlerConfig::Http(url)), tries: 2, ..stage("a") };
+    let posts =
+        StageConfig { handler: Some(HandlerConfig::Http(HttpConfig::new(url))), tries: 2, ..stage("a") };
     let mut builder = Runner::builder(engine.clone(), limiter);
     for stage in chain(vec![posts, stage("b")]) {
         builder = builder.stage(stage);

@@ -7,7 +7,7 @@ use std::time::Duration;
 use tollway_core::Span;
 use tollway_pipeline::handler::{Answer, handler_fn};
 use tollway_pipeline::run::Runner;
-use tollway_pipeline::{CommandConfig, HandlerConfig, JobCost, StageConfig, State};
+use tollway_pipeline::{CommandConfig, HandlerConfig, HttpConfig, JobCost, StageConfig, State};
 
 use super::http::serve;
 use super::paused;
@@ -51,7 +51,7 @@ async fn http_handler_that_refuses_connections_uses_no_try() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     drop(listener);
-    let handler = HandlerConfig::Http(format!("http://{address}/job"));
+    let handler = HandlerConfig::Http(HttpConfig::new(format!("http://{address}/job")));
     waits_for(&Lab::new(), handler, "Connection refused", || {
         serve(TcpListener::bind(address).unwrap(), done);
     })
