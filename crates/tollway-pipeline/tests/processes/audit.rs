@@ -148,6 +148,12 @@ impl Engine for AuditedEngine {
     fn capabilities(&self) -> Capabilities {
         self.inner.capabilities()
     }
+    fn time(&self, now: Timestamp) -> Timestamp {
+        self.inner.time(now)
+    }
+    fn claim_name(&self, worker: &str, process: &str) -> EngineAnswer<Option<String>> {
+        self.inner.claim_name(worker, process)
+    }
     fn enqueue(&self, jobs: Vec<NewJob>, now: Timestamp) -> EngineAnswer<Vec<Enqueued>> {
         self.inner.enqueue(jobs, now)
     }

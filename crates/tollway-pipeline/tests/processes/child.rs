@@ -10,7 +10,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tollway::{Limiter, StoreUrl};
-use tollway_core::{Policy, Span, WhenStoreFails};
+use tollway_core::{Clock, Policy, Span, WhenStoreFails};
 use tollway_memory::FileStore;
 use tollway_pipeline::bounds::BATCH_MAX;
 use tollway_pipeline::handler::guard::GuardProgram;
@@ -123,14 +123,20 @@ pub(crate) fn open(jobs: &str) -> Arc<dyn Engine> {
 
 async fn run(plan: Plan) {
     let audit = Audit::open(&plan.audit, &plan.process);
+    let clock = plan.clock.as_ref().map(SteppedClock::follow);
     let engine: Arc<dyn Engine> = Arc::new(AuditedEngine {
-        inner: open(&plan.jobs),
+        inner: match &clock {
+            Some(clock) => {
+                Arc::new(SqliteEngine::open_going_by(clock.clone(), Path::new(&plan.jobs)).unwrap())
+            }
+            None => open(&plan.jobs),
+        },
         audit: audit.clone(),
         bug: plan.bug,
         dies_at: plan.dies_at,
         finishes: 0.into(),
     });
-    let limiter = limiter(&plan);
+    let limiter = limiter(&plan, clock);
     let runner = start(&plan, engine.clone(), limiter.clone()).await;
     let told_to_end = Arc::new(AtomicBool::new(false));
     let told = told_to_end.clone();
@@ -172,19 +178,19 @@ async fn run(plan: Plan) {
     runner.drain(Span::from_secs(10)).await.unwrap();
 }
 
-fn limiter(plan: &Plan) -> Limiter {
+fn limiter(plan: &Plan, clock: Option<Arc<dyn Clock>>) -> Limiter {
     let policy = Policy::new("vendor", [&*plan.limit]).unwrap();
     let policy = match plan.strict {
         true => policy.with_edge(EDGE).with_when_store_fails(WhenStoreFails::Closed),
         false => policy,
     };
     let builder = Limiter::builder().with_policy(policy).unwrap();
-    let Some(clock) = plan.clock.as_ref().map(SteppedClock::follow) else {
+    let Some(clock) = clock else {
         let store: StoreUrl = plan.store.parse().unwrap();
         return builder.store_at(&store).unwrap().build();
     };
-    let store = FileStore::open(plan.store.trim_start_matches("file:"), clock.clone()).unwrap();
-    builder.store(Arc::new(store)).clock(clock).build()
+    // The limiter goes by the store's time, as it does when it opens the store itself.
+    builder.store(Arc::new(FileStore::open(plan.store.trim_start_matches("file:"), clock).unwrap())).build()
 }
 
 struct Enqueuer {

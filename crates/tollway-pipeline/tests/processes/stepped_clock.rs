@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use tollway_core::{Clock, Span, Timestamp};
+use tollway_core::{Clock, Span, Timestamp, Uptime};
+use tollway_memory::WallClock;
 
 use crate::now;
 
@@ -66,5 +67,10 @@ struct Following {
 impl Clock for Following {
     fn now(&self) -> Timestamp {
         stepped(now(), self.offset.load(Ordering::Relaxed))
+    }
+
+    /// The machine's: it goes on evenly, however the date is set.
+    fn uptime(&self) -> Option<Uptime> {
+        WallClock.uptime()
     }
 }
