@@ -278,7 +278,7 @@ async fn input_is_enqueued_once_without_its_bad_lines() {
     let (again, _) = enqueue_all(&engine, &input, Format::Jsonl).await;
     assert!(again.iter().all(|enqueued| matches!(enqueued, Enqueued::Duplicate(_))), "{again:?}");
 
-    let csv = "\u{feff}key;job_id\r\n\"a\r\nb\";g\r\n3\r\n4;\r\n";
+    let csv = "\u{feff}key;job_id;note\r\nab;g;\"a\r\nb\"\r\n3\r\n4;;\r\n";
     let (enqueued, bad) = enqueue_all(&engine, csv.as_bytes(), Format::Csv).await;
     assert_eq!((enqueued.len(), bad), (2, vec![4]));
 
@@ -297,8 +297,8 @@ async fn input_is_enqueued_once_without_its_bad_lines() {
             some("uploads/job-1/chunks/a b.pdf", Some("job-1"), message),
             some("1", None, "{\"key\":  1}"),
             some("2", None, "{\"key\":  2}"),
-            some("a\r\nb", Some("g"), r#"{"key":"a\r\nb","job_id":"g"}"#),
-            some("4", None, r#"{"key":"4","job_id":""}"#),
+            some("ab", Some("g"), r#"{"key":"ab","job_id":"g","note":"a\r\nb"}"#),
+            some("4", None, r#"{"key":"4","job_id":"","note":""}"#),
         ]
     );
 }

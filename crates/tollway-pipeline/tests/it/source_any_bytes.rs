@@ -7,7 +7,8 @@ use tollway_pipeline::source::{Format, Records, Source};
 const SEEDS: u64 = 3_000;
 
 /// Pieces that inputs are made of, so that most of them get past the first check.
-const PIECES: [&str; 40] = [
+const PIECES: [&str; 41] = [
+    "\n{\"key\":1,\"chunk_key\":\"uploads/j/chunks/a.pdf\"}\n",
     "{",
     "}",
     "[",
