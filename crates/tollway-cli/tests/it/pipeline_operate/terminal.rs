@@ -29,7 +29,7 @@ fn drop_asks_on_a_terminal() {
 fn texts_of_jobs_are_harmless_on_a_terminal() {
     let lab = Lab::new();
     let evil = "\u{1b}[31mred\u{1b}[0m\u{7}";
-    lab.jobs().kill(job("autotag", "k").group(evil).unwrap(), "autotag", evil, evil);
+    lab.jobs().kill(job("autotag", "k"), "autotag", evil, evil);
     let script = format!(
         "for c in 'dead list' 'dead show 1' 'why 1' 'dead list --group-by error'; do {} pipeline $c; done; echo over",
         tollway()
