@@ -200,8 +200,9 @@ pub trait Store: Send + Sync + 'static {
         None
     }
 
-    /// A clock that starts with the store's time and goes on evenly, if that is a time of this machine and may differ from its
-    /// date. Callers go by it, so that what they say and wait for agrees with what the store answers.
+    /// The store's clock, if it is a clock of this machine that may differ from its date. It jumps when the date is set
+    /// forward, and never goes back. Permits and leases expire by it; callers wait by a clock that starts with it and goes on
+    /// evenly.
     fn clock(&self) -> Option<Arc<dyn Clock>> {
         None
     }

@@ -75,14 +75,6 @@ impl StateClock {
         }
     }
 
-    /// A clock that goes on from now by the uptime. `None`: this system has none.
-    pub fn steady(&self) -> Option<SteadyClock> {
-        let date = self.machine.now();
-        let uptime = self.machine.uptime()?;
-        let anchor = TimeAnchor::new(self.go_on(date, uptime), uptime);
-        Some(SteadyClock { machine: self.machine.clone(), anchor })
-    }
-
     /// The machine's date, which may be behind.
     pub fn date(&self) -> Timestamp {
         self.machine.now()
@@ -113,22 +105,31 @@ impl Clock for StateClock {
     }
 }
 
-/// The time of a state when this was made, and the time passed since then. Later changes of the date do not move it: what was
-/// started with a time must not end with a step of the date.
+/// The time of another clock when this was made, and the time passed since then. Later changes of the date do not move it: what
+/// was started with a time must not end with a step of the date.
 #[derive(Clone)]
 pub struct SteadyClock {
-    machine: Arc<dyn Clock>,
+    clock: Arc<dyn Clock>,
     anchor: TimeAnchor,
+}
+
+impl SteadyClock {
+    /// A clock that goes on from this one's time by the machine's uptime. `None`: this system has none.
+    pub fn from_now(clock: Arc<dyn Clock>) -> Option<Self> {
+        let now = clock.now();
+        let anchor = TimeAnchor::new(now, clock.uptime()?);
+        Some(Self { clock, anchor })
+    }
 }
 
 impl Clock for SteadyClock {
     fn now(&self) -> Timestamp {
-        let time = self.machine.uptime().and_then(|uptime| self.anchor.time_at(uptime));
+        let time = self.clock.uptime().and_then(|uptime| self.anchor.time_at(uptime));
         time.unwrap_or(self.anchor.at)
     }
 
     fn uptime(&self) -> Option<Uptime> {
-        self.machine.uptime()
+        self.clock.uptime()
     }
 }
 

@@ -123,7 +123,7 @@ impl BoundPolicy {
 
     fn spend_lease(&self, subject: &str, cost: &Cost) -> Option<FastDecision> {
         let leases = self.leases.as_ref()?;
-        leases.spend(&self.policy, subject, cost, self.state.clock.now())
+        leases.spend(&self.policy, subject, cost, self.state.expiry_clock().now())
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tollway_core::{AccountList, Clock, Name, Policy, Span, Store, Subject};
-use tollway_memory::{ACCOUNTS_DEFAULT, MemoryStore, SystemClock};
+use tollway_memory::{ACCOUNTS_DEFAULT, MemoryStore, SteadyClock, SystemClock};
 
 use crate::apis::with_own_apis;
 use crate::bound_charges::BoundCharges;
@@ -407,8 +407,9 @@ impl LimiterBuilder {
 
     /// The limiter.
     pub fn build(self) -> Limiter {
-        let of_store = || self.store.as_ref().and_then(|store| store.clock());
-        let clock = self.clock.or_else(of_store).unwrap_or_else(|| Arc::new(SystemClock::new()));
+        let of_store = self.store.as_ref().and_then(|store| store.clock());
+        let steady = || Some(Arc::new(SteadyClock::from_now(of_store.clone()?)?) as Arc<dyn Clock>);
+        let clock = self.clock.or_else(steady).unwrap_or_else(|| Arc::new(SystemClock::new()));
         let accounts = self.memory_accounts.unwrap_or(ACCOUNTS_DEFAULT);
         let memory = || Arc::new(MemoryStore::with_capacity(accounts, Arc::clone(&clock)));
         let (memory, store): (_, Arc<dyn Store>) = match self.store {
@@ -421,7 +422,7 @@ impl LimiterBuilder {
         let metrics = self.metrics.then(Metrics::new);
         let file = self.incidents.file(self.store_url.as_ref()).map(IncidentFile::at);
         let incidents = Incidents::new(self.incidents, file);
-        let state = LimiterState::new(store, memory, clock, self.fixed_limits, metrics, incidents);
+        let state = LimiterState::new(store, memory, clock, of_store, self.fixed_limits, metrics, incidents);
         state.set_api_policies(self.api_policies);
         state.set_apis(&self.apis);
         state.set_own_apis(self.own_apis);

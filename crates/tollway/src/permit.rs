@@ -45,11 +45,11 @@ pub struct Permit {
     unbooked: bool,
     /// Whether the store must remember refunds, because the take had an id and the permit may exist twice.
     remember: bool,
-    /// Whether a lease paid for it: its booking then uses the local clock and is unknown to the store.
+    /// Whether a lease paid for it: its booking is then unknown to the store.
     leased: bool,
     /// Whether dropping it has nothing left to do: it holds no slots, or they are freed.
     over: bool,
-    /// When it may begin and when it expires by the local clock, if the store has another clock.
+    /// When it may begin, by the limiter's clock, and when it expires, by the clock of expiry; `None`: as the booking says.
     local: Option<(Timestamp, Timestamp)>,
     /// When the store was last asked about it, by the local clock.
     asked_at: Timestamp,
@@ -88,7 +88,8 @@ impl Permit {
             remember: false,
             leased,
             over: true,
-            local: None,
+            // What a lease paid for is due at once.
+            local: leased.then_some((Timestamp::EPOCH, booking.good_until)),
             asked_at: decision.now,
             renewal: Renewal::default(),
             held: None,
@@ -156,7 +157,7 @@ impl Permit {
         self.renewal.replace(task);
     }
 
-    /// When it may begin and when it expires, by the local clock.
+    /// When it may begin, by the limiter's clock, and when it expires, by the clock of expiry.
     fn times(&self) -> (Timestamp, Timestamp) {
         self.local.unwrap_or((self.booking.at, self.booking.good_until))
     }
@@ -204,7 +205,7 @@ impl Permit {
             let (due, good_until) = self.times();
             state.timers.sleep_until(&*state.clock, due).await?;
             let now = state.clock.now();
-            let good = now < good_until && !self.may_be_held(now);
+            let good = state.expiry_clock().now() < good_until && !self.may_be_held(now);
             let may_begin = match (self.unbooked, self.held.is_some()) {
                 (true, false) => true,
                 // Decided without the store: what this process knows of the vendor's holds applies.
@@ -241,7 +242,7 @@ impl Permit {
         };
         let answer = one(self.charges.send(Action::Begin(booking, terms)).await);
         if let Err(TakeError::Store(_)) = answer
-            && now < self.times().1
+            && state.expiry_clock().now() < self.times().1
             && state.fallback.decides(self.charges.charges())
         {
             return self.begin_without_store().await;
@@ -474,13 +475,11 @@ fn booking_of(decision: &Decision) -> Booking {
     decision.booking().copied().unwrap_or(nothing)
 }
 
-/// Converts store times to local ones, on the safe side: due counts from the answer, expiry from before the request.
+/// When it may begin, counted from the answer, and when it expires, counted from before the request.
 fn local_times(charges: &BoundCharges, decision: &Decision, sent_at: Timestamp) -> (Timestamp, Timestamp) {
-    let due = charges.state().clock.now().plus(decision.wait());
-    match booking_of(decision).good_until {
-        Timestamp::MAX => (due, Timestamp::MAX),
-        good_until => (due, sent_at.plus(good_until.since(decision.now))),
-    }
+    let state = charges.state();
+    let due = state.clock.now().plus(decision.wait());
+    (due, state.expiry(decision, booking_of(decision).good_until, sent_at))
 }
 
 fn one(result: StoreResult) -> Result<Outcome, TakeError> {

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, Once, OnceLock, PoisonError, Weak};
 
-use tollway_core::{Clock, Fault, Limit, Name, Policy, Store, StoreError, Timestamp};
+use tollway_core::{Clock, Decision, Fault, Limit, Name, Policy, Store, StoreError, Timestamp};
 use tollway_memory::MemoryStore;
 
 use crate::TakeError;
@@ -25,7 +25,10 @@ use crate::timer::Timers;
 /// The store, the clock, and everything else that the policies of one limiter share.
 pub(crate) struct LimiterState {
     pub(crate) store: Arc<dyn Store>,
+    /// It goes on evenly: callers wait by it.
     pub(crate) clock: Arc<dyn Clock>,
+    /// The store's clock, if it can be read here: it jumps when the machine's date is set forward.
+    store_clock: Option<Arc<dyn Clock>>,
     /// The same store if it is in memory. It then uses `clock`, and most takes use the fast path.
     pub(crate) memory: Option<Arc<MemoryStore>>,
     pub(crate) queues: Queues,
@@ -66,6 +69,7 @@ impl LimiterState {
         store: Arc<dyn Store>,
         memory: Option<Arc<MemoryStore>>,
         clock: Arc<dyn Clock>,
+        store_clock: Option<Arc<dyn Clock>>,
         fixed_limits: bool,
         metrics: Option<Metrics>,
         incidents: Incidents,
@@ -94,6 +98,7 @@ impl LimiterState {
             sweeping: Once::new(),
             this: Weak::clone(this),
             clock,
+            store_clock,
         })
     }
 
@@ -169,6 +174,21 @@ impl LimiterState {
     pub(crate) fn note_throttling(&self, error: Option<&StoreError>, now: Timestamp) {
         if error.is_some_and(|error| error.fault == Fault::Throttled) {
             self.alarms.throttled(now);
+        }
+    }
+
+    /// The clock by which permits and leases expire: a window has ended when the store says so, also if the date was set forward.
+    pub(crate) fn expiry_clock(&self) -> &dyn Clock {
+        self.store_clock.as_deref().unwrap_or(&*self.clock)
+    }
+
+    /// When a grant that was asked for at `sent_at` expires, by [`expiry_clock`](Self::expiry_clock). Times of a clock that
+    /// cannot be read here are converted on the safe side.
+    pub(crate) fn expiry(&self, decision: &Decision, good_until: Timestamp, sent_at: Timestamp) -> Timestamp {
+        match good_until {
+            Timestamp::MAX => Timestamp::MAX,
+            good_until if self.store_clock.is_some() => good_until,
+            good_until => sent_at.plus(good_until.since(decision.now)),
         }
     }
 

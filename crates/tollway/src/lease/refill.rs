@@ -44,7 +44,7 @@ pub(crate) async fn take(charges: &BoundCharges) -> Result<LeaseOutcome, LeaseEr
     let subject = charge.subject.as_str();
     let Some(refill_lock) = leases.refill_lock(&charge.subject) else { return Ok(LeaseOutcome::NotLeased) };
     let _refilling = refill_lock.lock().await;
-    let clock = &bound.state.clock;
+    let clock = bound.state.expiry_clock();
     let spend = || match leases.spend(&charge.policy, subject, charge.cost(), clock.now())? {
         FastDecision::Granted { now, good_until } => {
             Some(Booking { permit: next_permit(), granted_at: now, at: now, good_until })

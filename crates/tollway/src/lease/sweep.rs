@@ -28,7 +28,7 @@ pub(crate) fn sweep_in_background(state: &Arc<LimiterState>) {
 /// Sweeps once. False if the limiter is gone.
 fn sweep(state: &Weak<LimiterState>) -> bool {
     let Some(state) = state.upgrade() else { return false };
-    let now = state.clock.now();
+    let now = state.expiry_clock().now();
     for leases in state.all_leases() {
         for (subject, ended) in leases.end_where(|lease| lease.has_ended(now)) {
             return_rest(&state, &subject, ended);

@@ -32,7 +32,7 @@ impl Permit {
         let window_ends = self.booking.good_until;
         let credited = is_nothing(unused)
             || leases.is_some_and(|leases| leases.credit(policy, subject, unused.amounts(), window_ends));
-        let now = bound.state.clock.now();
+        let now = bound.state.expiry_clock().now();
         let paid = is_nothing(&overrun)
             || leases.is_some_and(|leases| leases.spend(policy, subject, &overrun, now).is_some());
         if !paid {

@@ -96,7 +96,7 @@ impl Ticket {
         let mut charges = self.charges(limiter)?;
         let state = charges.state().clone();
         // A lease ends by its process's clock; the store does not know it and can only take again.
-        let good = self.leased && state.clock.now() < self.booking.good_until;
+        let good = self.leased && state.expiry_clock().now() < self.booking.good_until;
         if self.unbooked || good {
             return Ok(TicketBegun::Now);
         }

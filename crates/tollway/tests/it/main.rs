@@ -8,6 +8,7 @@ mod begin;
 mod blocking;
 mod config;
 mod config_watch;
+mod date_set_forward;
 mod debts;
 mod fallback;
 mod golden_bytes;
