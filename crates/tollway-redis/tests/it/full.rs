@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::asking::{Asked, SIX, charge, number, of, policy};
 use tollway_core::{
     Action, Booking, Decision, Fault, NewAccounts, Operation, Outcome, PermitId, Policy, Retry, Settled,
-    Store, Terms,
+    Span, Store, Terms,
 };
 use tollway_redis::{Address, RedisLink, RedisStore};
 use tollway_remote::{Call, Link, Tag};
@@ -30,9 +30,13 @@ fn keys(server: &RedisServer) -> i64 {
     number(server, &["DBSIZE"])
 }
 
+/// Callers do not wait: in the last minutes of an hour they would be granted calls of the next.
+fn an_hour(amount: u64) -> Policy {
+    policy(&[&format!("{amount} / hour")]).with_max_wait(Span::ZERO).unwrap()
+}
+
 fn five_an_hour(layout: &str) -> Policy {
-    let limit = if layout == "lines" { "5 / hour" } else { "5 / hour from first call" };
-    policy(&[limit])
+    if layout == "lines" { an_hour(5) } else { policy(&["5 / hour from first call"]) }
 }
 
 fn is_granted(asked: &Asked<'_>) -> bool {
@@ -179,7 +183,9 @@ fn decide_as(store: &dyn Store, policy: &Policy, subjects: &[&str], new_accounts
 fn shared_accounts_of_many_policies_are_bounded() {
     let server = RedisServer::start();
     let store = store(&server, "lines");
-    let of_policy = |number: usize| Policy::new(&format!("chosen-{number}"), ["5 / hour"]).unwrap();
+    let of_policy = |number: usize| {
+        Policy::new(&format!("chosen-{number}"), ["5 / hour"]).unwrap().with_max_wait(Span::ZERO).unwrap()
+    };
     of(&store, &of_policy(299), "known").take();
     fill(&server);
     let before = keys(&server);
@@ -244,7 +250,7 @@ fn equal_takes_make_one_account() {
 #[test]
 fn a_server_that_cannot_save_still_denies() {
     let server = RedisServer::start_with(&["--enable-protected-configs", "yes", "--save", "3600 1000000"]);
-    let (store, policy) = (store(&server, "lines"), policy(&["1 / hour"]));
+    let (store, policy) = (store(&server, "lines"), an_hour(1));
     let known = of(&store, &policy, "known");
     known.take();
     assert_eq!(server.command(&["CONFIG", "SET", "dir", "/proc"]), "OK");
@@ -262,7 +268,7 @@ fn a_server_that_cannot_save_still_denies() {
 #[test]
 fn a_full_old_server_refuses_grants() {
     let server = RedisServer::start_6_2();
-    let (store, policy) = (store(&server, "lines"), policy(&["1 / hour"]));
+    let (store, policy) = (store(&server, "lines"), an_hour(1));
     let known = of(&store, &policy, "known");
     known.take();
     fill(&server);
@@ -282,7 +288,7 @@ fn new_subjects_share_accounts_in_a_full_cluster() {
     let hosts: Vec<String> =
         cluster.nodes().iter().map(|node| format!("127.0.0.1:{}", node.port())).collect();
     let store = RedisStore::open(&format!("redis+cluster://{}?deadline=20s", hosts.join(","))).unwrap();
-    let policy = policy(&["5 / hour"]);
+    let policy = an_hour(5);
     let known: Vec<_> = (0..20).map(|id| of(&store, &policy, &format!("known {id}"))).collect();
     known.iter().for_each(|known| assert!(is_granted(known)));
     cluster.nodes().iter().for_each(fill);
