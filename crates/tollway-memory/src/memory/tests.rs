@@ -1,3 +1,5 @@
+//! Tests of shared accounts and kept denials.
+
 use std::cell::Cell;
 
 use tollway_core::{Action, Terms};

@@ -1,3 +1,5 @@
+//! Tests of the script against a real Redis.
+
 use std::sync::Arc;
 
 use redis::{Connection, ConnectionLike};
