@@ -7,6 +7,8 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use rustix::fs::Mode;
+use rustix::net::{self, AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::unix::OwnedWriteHalf;
 use tokio::net::{UnixListener, UnixStream};
@@ -18,6 +20,9 @@ use crate::{ALIVE_EVERY, LINE_BYTES_MAX, short_path};
 
 /// How many processes may ask at a time. Others wait.
 const CONNECTIONS_MAX: usize = 64;
+
+/// How many connections wait to be accepted.
+const BACKLOG: i32 = 128;
 
 /// A pause after a failed accept, such as one for want of file descriptors.
 const PAUSE_AFTER_FAILURE: Duration = Duration::from_millis(100);
@@ -52,16 +57,18 @@ impl Drop for SocketServer {
 }
 
 fn listen(path: &Path) -> io::Result<UnixListener> {
-    use std::os::unix::fs::PermissionsExt;
-
     match std::fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         _ => {}
     }
     let (short, _folder) = short_path(path)?;
-    let listener = UnixListener::bind(short)?;
-    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600))?;
-    Ok(listener)
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let socket = net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+    // Before it has a file: the file is made with this mode, so that no other user can open it for a moment.
+    rustix::fs::fchmod(&socket, Mode::RUSR | Mode::WUSR)?;
+    net::bind(&socket, &SocketAddrUnix::new(short)?)?;
+    net::listen(&socket, BACKLOG)?;
+    UnixListener::from_std(socket.into())
 }
 
 async fn accept<A>(listener: UnixListener, answer: impl Fn(Vec<u8>) -> A + Clone + Send + Sync + 'static)
