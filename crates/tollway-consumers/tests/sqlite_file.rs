@@ -4,6 +4,7 @@
 #[path = "it/support/mod.rs"]
 mod support;
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Barrier};
 use std::thread;
 
@@ -252,4 +253,33 @@ fn killed_processes_lose_no_acknowledged_change() {
         let whole: String = Connection::open(&path).unwrap().query_row(check, [], |row| row.get(0)).unwrap();
         assert_eq!(whole, "ok");
     }
+}
+
+/// Another user exchanges the file and a link all the time: its target is never created.
+#[test]
+fn records_are_not_opened_through_a_link() {
+    let (folder, path) = place();
+    let in_folder = |name: &str| folder.path().join(name);
+    std::os::unix::fs::symlink(in_folder("target"), &path).unwrap();
+    let refused = SqliteRecords::open(&format!("sqlite:{path}")).err().unwrap();
+    assert!(refused.message.contains("it is a symbolic link"), "{refused}");
+    let ended = AtomicBool::new(false);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            while !ended.load(Ordering::Relaxed) {
+                std::fs::remove_file(&path).unwrap();
+                std::os::unix::fs::symlink(in_folder("target"), in_folder("link")).unwrap();
+                std::fs::rename(in_folder("link"), &path).unwrap();
+            }
+        });
+        for _ in 0..300 {
+            let _ = SqliteRecords::open(&format!("sqlite:{path}"));
+        }
+        ended.store(true, Ordering::Relaxed);
+    });
+    assert!(!in_folder("target").exists(), "the link was followed");
+    // A link to a folder is one that the operator made.
+    std::os::unix::fs::symlink(folder.path(), in_folder("linked")).unwrap();
+    open_at(in_folder("linked/own.db").to_str().unwrap());
+    assert!(in_folder("own.db").exists());
 }

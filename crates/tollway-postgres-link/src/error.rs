@@ -89,7 +89,11 @@ fn is_contention(code: &SqlState) -> bool {
 fn meaning(code: &SqlState, text: &ErrorText) -> (Retry, String) {
     let url = text.url;
     match code.code() {
-        "28P01" | "28000" => (Retry::Useless, format!("; check user and password in {url}, and pg_hba.conf")),
+        "28P01" | "28000" => {
+            let advice =
+                format!("; check user and password ({url}, or where its password is kept), and pg_hba.conf");
+            (Retry::Useless, advice)
+        }
         "3D000" => (Retry::Useless, format!("; make the database, or name another in {url}")),
         "42501" => (
             Retry::Useless,

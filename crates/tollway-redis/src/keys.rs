@@ -49,6 +49,11 @@ impl Keys {
         format!("{}{KEY_VERSION}:{{o:{number}}}", self.prefix)
     }
 
+    /// The key that says until when subjects may share accounts: `tollway:1:{o}`.
+    pub(crate) fn shared_notice(&self) -> String {
+        format!("{}{KEY_VERSION}:{{o}}", self.prefix)
+    }
+
     /// Whether all keys lie in one slot of a Cluster, because the prefix has a hash tag of its own.
     pub(crate) fn in_one_slot(&self) -> bool {
         let tag = self.prefix.split_once('{').and_then(|(_, rest)| rest.split_once('}'));

@@ -41,6 +41,7 @@ mod script;
 mod script_call;
 mod settings;
 mod shared_account;
+mod shared_notice;
 mod store;
 mod tls;
 mod version;

@@ -118,7 +118,7 @@ impl RedisLink {
 
 impl Link for RedisLink {
     async fn send(self: Arc<Self>, calls: Vec<Arc<Call>>) -> Vec<Result<Outcomes, StoreError>> {
-        memory_watch::start(&self.room, &self.connections);
+        memory_watch::start(&self.room, &self.connections, || self.requests.keys.shared_notice());
         let now = self.now();
         let mut sent_calls: Vec<SentCall> = calls.into_iter().map(|call| SentCall::new(call, now)).collect();
         for _ in 0..ROUNDS_MAX {

@@ -1,5 +1,5 @@
-//! Asks the server how much of its memory it uses: in the background, and only for the alarm and for what a full server
-//! still gets.
+//! Asks the server in the background: how much of its memory it uses, for the alarm and for what a full server still gets, and
+//! until when subjects may share accounts.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
@@ -17,26 +17,28 @@ const EVERY: Duration = Duration::from_secs(10);
 /// How often it is asked while it is full.
 const EVERY_WHILE_FULL: Duration = Duration::from_secs(1);
 
-/// Starts to ask, once, on the runtime of the caller. It ends with the link.
-pub(crate) fn start(room: &Arc<Room>, connections: &Arc<Connections>) {
+/// Starts to ask, once, on the runtime of the caller. It ends with the link. `notice` is the key that says until when subjects
+/// may share accounts.
+pub(crate) fn start(room: &Arc<Room>, connections: &Arc<Connections>, notice: impl FnOnce() -> String) {
     if !room.is_watched.swap(true, Ordering::Relaxed) {
-        tokio::spawn(watch(Arc::downgrade(room), Arc::downgrade(connections)));
+        tokio::spawn(watch(Arc::downgrade(room), Arc::downgrade(connections), notice()));
     }
 }
 
-async fn watch(room: Weak<Room>, connections: Weak<Connections>) {
+async fn watch(room: Weak<Room>, connections: Weak<Connections>, notice: String) {
     loop {
-        let Some(asked) = room.upgrade() else { return };
-        if asked.is_full() {
-            sleep(EVERY_WHILE_FULL).await;
-        } else {
-            // It asks at once when it finds the server full.
-            let _ = timeout(EVERY, asked.found_full.notified()).await;
-        }
-        let Some(connections) = connections.upgrade() else { return };
+        let (Some(asked), Some(connections)) = (room.upgrade(), connections.upgrade()) else { return };
+        asked.exchange_notice(&connections, &notice).await;
         // A server that does not answer keeps its last figure; the calls notice that it is away.
         if let Some(used) = memory_used(&connections).await {
             asked.note_memory(used);
+        }
+        drop(connections);
+        if asked.is_full() {
+            sleep(EVERY_WHILE_FULL).await;
+        } else {
+            // It asks at once when it finds the server full, or lets subjects share.
+            let _ = timeout(EVERY, asked.wake.notified()).await;
         }
     }
 }

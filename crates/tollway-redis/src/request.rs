@@ -79,7 +79,9 @@ impl Requests {
             let mut writer = 0;
             fields.list("calls", calls, |packer, call| {
                 writer += 1;
-                let may_share = sending.new_keys == NewKeys::Make || room.may_share(call);
+                // Those that only look whether they share make no shared account.
+                let makes_shared = matches!(sending.new_keys, NewKeys::Share { .. }) || shares(call);
+                let may_share = !makes_shared || room.may_share(call);
                 packer.map(|fields| pack_call(fields, call, writer, &tables, sending, may_share));
             });
         });

@@ -11,7 +11,9 @@ use tollway_core::bounds::MEMORY_ALARM;
 use tollway_core::{Action, Name, NewAccounts, Operation, Span, StoreFigures};
 use tollway_remote::{Call, RETRY_FOR};
 
+use crate::connection::Connections;
 use crate::shared_account::lifetime;
+use crate::shared_notice::{Notice, exchange};
 
 /// How long a full server counts as full. Then a call finds out: if the server has no room, it costs one more round trip.
 const FULL_FOR: Duration = Duration::from_secs(1);
@@ -23,6 +25,9 @@ const SHARING_POLICIES_MAX: usize = 256;
 /// Up to how much of its `maxmemory`, in millionths, a full server still gets the short-lived keys of known consumers: what
 /// is above it must fit into memory that the machine has anyway.
 const SOME_ROOM_MAX: u64 = 1_100_000;
+
+/// For how much longer than needed it is noted that subjects share accounts: while they do, it is noted a few times a minute.
+const NOTED_AHEAD: Duration = Duration::from_secs(20);
 
 /// What a command may do for subjects that have no account.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,6 +50,10 @@ pub(crate) struct Room {
     full_until: AtomicU64,
     /// Until when a shared account may hold usage of a subject.
     shared_until: AtomicU64,
+    /// Until when that is noted in the server, for other processes.
+    noted_until: AtomicU64,
+    /// Whether the server has said until when, as other processes noted it.
+    is_told: AtomicBool,
     /// Whether the server knows no scripts that run while it is full, because it is older than Redis 7.0.
     is_old: AtomicBool,
     full_logged: AtomicBool,
@@ -56,8 +65,8 @@ pub(crate) struct Room {
     while_full: AtomicU64,
     /// How much of its `maxmemory` the server used when it was last asked, in millionths; 0 if it has none or does not say.
     pub(crate) memory_used: AtomicU64,
-    /// Wakes the task that asks.
-    pub(crate) found_full: Notify,
+    /// Wakes the task that asks the server.
+    pub(crate) wake: Notify,
     /// Whether that task runs.
     pub(crate) is_watched: AtomicBool,
 }
@@ -68,13 +77,15 @@ impl Room {
             started: Instant::now(),
             full_until: AtomicU64::new(0),
             shared_until: AtomicU64::new(0),
+            noted_until: AtomicU64::new(0),
+            is_told: AtomicBool::new(false),
             is_old: AtomicBool::new(false),
             full_logged: AtomicBool::new(false),
             has_some_room: AtomicBool::new(false),
             sharing: Mutex::default(),
             while_full: AtomicU64::new(0),
             memory_used: AtomicU64::new(0),
-            found_full: Notify::new(),
+            wake: Notify::new(),
             is_watched: AtomicBool::new(false),
         }
     }
@@ -97,7 +108,10 @@ impl Room {
         if now < full_until || sent_while_full {
             return NewKeys::Share { has_some_room: self.has_some_room.load(Ordering::Relaxed) };
         }
-        let may_be_shared = wants_shared || now < self.shared_until.load(Ordering::Relaxed);
+        // Also before the server has said whether other processes let subjects share.
+        let may_be_shared = wants_shared
+            || now < self.shared_until.load(Ordering::Relaxed)
+            || !self.is_told.load(Ordering::Relaxed);
         if may_be_shared { NewKeys::MakeOrShare } else { NewKeys::Make }
     }
 
@@ -120,7 +134,7 @@ impl Room {
             return false;
         }
         self.full_until.store(self.now().saturating_add(micros(FULL_FOR)), Ordering::Relaxed);
-        self.found_full.notify_one();
+        self.wake.notify_one();
         if !self.full_logged.swap(true, Ordering::Relaxed) {
             tracing::warn!(
                 event = "RateLimiterStoreFull",
@@ -171,7 +185,30 @@ impl Room {
     fn note_shared(&self, call: &Call, now: u64) {
         let policies = call.operations.iter().flat_map(|operation| &operation.charges);
         let longest = policies.map(|charge| lifetime(&charge.policy)).max().unwrap_or(Span::ZERO);
-        self.shared_until.fetch_max(now.saturating_add(longest.as_micros()), Ordering::Relaxed);
+        let until = now.saturating_add(longest.as_micros());
+        self.shared_until.fetch_max(until, Ordering::Relaxed);
+        if until > self.noted_until.load(Ordering::Relaxed) {
+            self.wake.notify_one();
+        }
+    }
+
+    /// Tells other processes until when subjects may share accounts, and learns it from them.
+    pub(crate) async fn exchange_notice(&self, connections: &Connections, key: &str) {
+        let shared_until = self.shared_until.load(Ordering::Relaxed);
+        let lasts = match shared_until > self.noted_until.load(Ordering::Relaxed) {
+            // A little longer: so it is not noted again for every call.
+            true => {
+                Duration::from_micros(shared_until.saturating_sub(self.now())).saturating_add(NOTED_AHEAD)
+            }
+            false => Duration::ZERO,
+        };
+        let may_be_full = !lasts.is_zero() && !self.is_old.load(Ordering::Relaxed);
+        if let Notice::Lasts(left) = exchange(connections, key, lasts, may_be_full).await {
+            let until = if left.is_zero() { 0 } else { self.now().saturating_add(micros(left)) };
+            self.shared_until.fetch_max(until, Ordering::Relaxed);
+            self.noted_until.fetch_max(until, Ordering::Relaxed);
+            self.is_told.store(true, Ordering::Relaxed);
+        }
     }
 
     fn now(&self) -> u64 {

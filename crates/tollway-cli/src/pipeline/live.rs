@@ -7,7 +7,7 @@ use tollway::Timestamp;
 use tollway::core::Name;
 use tollway_pipeline::Engine;
 use tollway_pipeline::run::progress::Progress;
-use tollway_pipeline::run::{CallTimes, LastError, OwnEvents};
+use tollway_pipeline::run::{CallTimes, LastError, RunnerView};
 
 use crate::layout::COLUMNS;
 
@@ -15,23 +15,23 @@ use crate::layout::COLUMNS;
 pub(super) struct Live {
     /// How many columns there are.
     pub(super) width: usize,
-    /// What this process did; none: another process runs the pipeline.
-    own: Option<OwnEvents>,
+    /// What the process knows that runs the pipeline.
+    runner: RunnerView,
     /// When the next job of a stage is tried again.
     pub(super) next_due: BTreeMap<Name, Timestamp>,
-    pub(super) last_error: Option<LastError>,
 }
 
 impl Live {
     /// For text that is written once.
     pub(super) fn of_width(width: usize) -> Self {
-        Self { width, own: None, next_due: BTreeMap::new(), last_error: None }
+        Self { width, runner: RunnerView::default(), next_due: BTreeMap::new() }
     }
 
-    /// For a terminal, on which it is drawn again and again.
+    /// For a terminal, on which it is drawn again and again. `own`: this process runs the pipeline; else the one is asked that
+    /// does, where it can be.
     pub(super) async fn read(
         width: Option<usize>,
-        own: Option<&OwnEvents>,
+        own: Option<RunnerView>,
         progress: &Progress,
         engine: &dyn Engine,
     ) -> Self {
@@ -42,12 +42,19 @@ impl Live {
                 next_due.extend(peek.next_at.map(|at| (stage.stage.clone(), at)));
             }
         }
-        let last_error = own.and_then(OwnEvents::last_error);
-        Self { width: width.unwrap_or(COLUMNS), own: own.cloned(), next_due, last_error }
+        let runner = match own {
+            Some(own) => own,
+            None => engine.runner_view().await.ok().flatten().unwrap_or_default(),
+        };
+        Self { width: width.unwrap_or(COLUMNS), runner, next_due }
     }
 
     pub(super) fn calls(&self, stage: &Name) -> Option<CallTimes> {
-        self.own.as_ref()?.call_times(stage)
+        self.runner.calls.get(stage).copied()
+    }
+
+    pub(super) fn last_error(&self) -> Option<&LastError> {
+        self.runner.last_error.as_ref()
     }
 }
 

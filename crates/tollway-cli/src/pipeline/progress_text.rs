@@ -22,7 +22,7 @@ pub(super) fn lines(progress: &Progress, quota: &Quota, live: &Live) -> Vec<Stri
     lines.extend(progress.stages.iter().filter_map(|stage| stage_remark(stage, live.width, progress.at)));
     lines.extend(progress.stages.iter().filter_map(|stage| retry_remark(stage, live, progress.at)));
     lines.extend(progress.unlisted.iter().flat_map(|counts| unlisted_lines(counts, live.width)));
-    lines.extend(live.last_error.as_ref().map(|last| error_line(last, live.width, progress.at)));
+    lines.extend(live.last_error().map(|last| error_line(last, live.width, progress.at)));
     lines.extend(quota.policies.iter().flat_map(|policy| quota_lines(policy, live.width, progress.at)));
     lines.extend(outlook(progress, live.width));
     lines

@@ -1,9 +1,9 @@
 //! Passwords of stores and engines that are kept outside of the config.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may fail")]
 
-use tollway_testkit::servers::RedisServer;
+use tollway_testkit::servers::{PostgresServer, RedisServer};
 
-use crate::doctor::codes;
+use crate::doctor::{codes, doctor};
 use crate::home::Home;
 use crate::serve::serving::Serving;
 
@@ -53,6 +53,71 @@ fn password_of_an_engine_that_cannot_be_read_is_named() {
     let home = Home::with_config(config);
     let (code, _, error) = home.run(&["pipeline", "status"]);
     assert!(code != 0 && error.contains("engine.password cannot be used: No such file"), "{error}");
+}
+
+/// Right, wrong and missing passwords of a role that must show one, from a file and from a variable: what is wrong is said with
+/// what to do, and no password is shown.
+#[test]
+#[cfg(all(feature = "pipeline", feature = "postgres"))]
+fn passwords_of_an_engine_and_of_records_reach_a_postgres_that_demands_them() {
+    let postgres = PostgresServer::start();
+    postgres.require_password("jobs", PASSWORD);
+    let config = |source: &str, line: &str| {
+        let url = format!("postgres://jobs@127.0.0.1:{}/postgres", postgres.port());
+        let engine = format!("[pipelines.docs]\nengine = '{url}'\n{line}");
+        let stage = "[[pipelines.docs.stages]]\nname = 'one'\nhandler = { command = ['cat'] }\n";
+        let records = format!("[consumers]\nheader = 'x-consumer-id'\nrecords = '{url}'\n");
+        let line = line.replace("engine_", "records_");
+        let limits = "[policies.api]\nlimits = ['9 / hour']\n";
+        format!("[store]\nurl = 'file:state'\n{limits}{engine}{stage}{records}{line}")
+            .replace("SOURCE", source)
+    };
+    let home = Home::with_config(&config("file:jobs.password", "engine_password = 'SOURCE'\n"));
+    home.write("jobs.jsonl", "{\"key\": \"a\"}\n");
+    let enqueue = ["pipeline", "enqueue", "jobs.jsonl"];
+    let records_problem = || {
+        let (_, answer) = doctor(&home, &[]);
+        let mut findings = answer["findings"].as_array().unwrap().iter();
+        findings.find(|finding| finding["code"] == "records-unreachable").map(ToString::to_string)
+    };
+
+    home.write("jobs.password", format!("{PASSWORD}\n"));
+    let (code, _, error) = home.run(&enqueue);
+    assert_eq!(code, 0, "{error}");
+    assert_eq!(records_problem(), None);
+    let serving = Serving::start(&home, &["--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"]);
+    let told = serving.ask("administration", "GET /v1/consumers/anna/records", "", "");
+    assert!(told.starts_with("HTTP/1.1 200"), "{told}");
+    drop(serving);
+
+    // Of the file: wrong, and away. Of the variable: wrong, and not set.
+    let refused = |set: Option<&str>, expected: &str| {
+        let mut command = home.tollway(&enqueue);
+        command.envs(set.map(|password| ("MY_PASSWORD", password)));
+        let output = command.output().unwrap();
+        let error = String::from_utf8(output.stderr).unwrap();
+        let shown = format!("{error}{}", records_problem().unwrap_or_default());
+        assert!(!output.status.success() && error.contains(expected), "{expected}: {shown}");
+        assert!(!shown.contains("hush") && !shown.contains("wrong-one"), "{shown}");
+    };
+    let check = "check user and password (";
+    home.write("jobs.password", "wrong-one");
+    refused(None, check);
+    assert!(records_problem().unwrap().contains(check), "{:?}", records_problem());
+    std::fs::remove_file(home.path().join("jobs.password")).unwrap();
+    refused(None, "jobs.password cannot be used: No such file");
+    assert!(records_problem().unwrap().contains("jobs.password cannot be used"), "{:?}", records_problem());
+
+    home.write("tollway.toml", config("env:MY_PASSWORD", "engine_password = 'SOURCE'\n"));
+    refused(Some("wrong-one"), check);
+    refused(None, "env:MY_PASSWORD");
+    assert!(records_problem().unwrap().contains("env:MY_PASSWORD"), "{:?}", records_problem());
+    let taken = home.tollway(&enqueue).env("MY_PASSWORD", PASSWORD).output().unwrap();
+    assert!(taken.status.success(), "{taken:?}");
+
+    // No password at all.
+    home.write("tollway.toml", config("", ""));
+    refused(None, "password");
 }
 
 /// A config that holds the password itself, or two of them, is refused without repeating it.

@@ -8,6 +8,9 @@ use std::path::{Path, PathBuf};
 
 use super::error::FileError;
 
+const REFUSED_LINK: &str =
+    "it is a symbolic link, and no file is written through one; name the file that it points to";
+
 /// The lock file. It is empty.
 #[derive(Debug)]
 pub(super) struct Lock {
@@ -64,33 +67,44 @@ fn wait_for(file: &File) -> io::Result<()> {
     }
 }
 
+/// Opens or creates a file that only its owner may read, for reading and writing.
 fn open_private(path: &Path) -> Result<File, FileError> {
-    refuse_link(path)?;
-    let mut options = OpenOptions::new();
-    options.read(true).write(true).create(true).truncate(false);
-    private(&mut options).open(path).map_err(FileError::doing("open", path))
+    open(path, OpenOptions::new().read(true).write(true).create(true).truncate(false))
 }
 
-/// No file is written through a symbolic link: another user could have made it.
-pub(super) fn refuse_link(path: &Path) -> Result<(), FileError> {
-    if std::fs::symlink_metadata(path).is_ok_and(|found| found.is_symlink()) {
-        let message =
-            "it is a symbolic link, and no file is written through one; name the file that it points to";
-        return Err(FileError::doing("open", path)(io::Error::new(io::ErrorKind::InvalidInput, message)));
-    }
-    Ok(())
+/// Opens a file, not through a symbolic link in the last part of its path: another user could have made it. The system refuses
+/// it; a look before opening could be too early.
+pub(super) fn open(path: &Path, options: &mut OpenOptions) -> Result<File, FileError> {
+    private(options).open(path).map_err(|error| match is_link(&error) {
+        true => FileError::doing("open", path)(io::Error::new(io::ErrorKind::InvalidInput, REFUSED_LINK)),
+        false => FileError::doing("open", path)(error),
+    })
 }
 
 /// Only the owner may read the created file: it contains subjects.
 #[cfg(unix)]
 pub(super) fn private(options: &mut OpenOptions) -> &mut OpenOptions {
-    std::os::unix::fs::OpenOptionsExt::mode(options, 0o600)
+    use std::os::unix::fs::OpenOptionsExt;
+
+    let no_link = i32::try_from(rustix::fs::OFlags::NOFOLLOW.bits()).unwrap_or_default();
+    options.mode(0o600).custom_flags(no_link)
 }
 
 /// Elsewhere the permissions of the directory apply.
 #[cfg(not(unix))]
 pub(super) fn private(options: &mut OpenOptions) -> &mut OpenOptions {
     options
+}
+
+/// Whether the system refused a link in the last part of a path.
+#[cfg(unix)]
+fn is_link(error: &io::Error) -> bool {
+    error.raw_os_error() == Some(rustix::io::Errno::LOOP.raw_os_error())
+}
+
+#[cfg(not(unix))]
+fn is_link(_: &io::Error) -> bool {
+    false
 }
 
 /// Device and inode: they identify the file whatever its name, while it is open.

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use super::bounds::{FILE_BYTES_MAX, RECORD_BYTES_MAX};
 use super::error::FileError;
-use super::lock::{identity, private, refuse_link};
+use super::lock::{identity, open, private};
 use super::record::{HEADER_BYTES_MAX, Record, RecordError, VERSION, header, version_in};
 
 /// An open state file, and how far this process has read it.
@@ -40,9 +40,7 @@ impl Log {
         if metadata.len() == 0 {
             return Ok(None);
         }
-        refuse_link(path)?;
-        let opened = OpenOptions::new().read(true).write(true).open(path);
-        let file = opened.map_err(FileError::doing("open", path))?;
+        let file = open(path, OpenOptions::new().read(true).write(true))?;
         let mut first_line = Vec::new();
         let read = BufReader::new((&file).take(HEADER_BYTES_MAX)).read_until(b'\n', &mut first_line);
         let end = read.map_err(FileError::doing("read", path))?;

@@ -58,6 +58,18 @@ fn link_and_its_target_are_one_store() {
     assert!(!take(&open(&link), &policy, &Subject::SHARED));
 }
 
+/// Another user's link does not choose the file that is locked.
+#[cfg(unix)]
+#[test]
+fn a_lock_file_that_is_a_link_is_refused() {
+    let (directory, path) = place();
+    let target = directory.path().join("target");
+    std::os::unix::fs::symlink(&target, directory.path().join("limits.lock")).unwrap();
+    let refused = FileStore::open(&path, HandClock::at_noon()).unwrap_err();
+    assert!(refused.to_string().contains("it is a symbolic link"), "{refused}");
+    assert!(!target.exists());
+}
+
 #[test]
 fn removed_lock_file_does_not_break_the_lock() {
     let (directory, path) = place();

@@ -12,6 +12,7 @@ use super::{EngineAnswer, Enqueued};
 use crate::job::attempt::Evidence;
 use crate::job::cost::JobCost;
 use crate::job::{Job, JobError, JobId, State, check_data};
+use crate::run::RunnerView;
 
 /// The part of an [`Engine`](crate::Engine) for operators: counting, listing, changing, purging.
 ///
@@ -73,6 +74,11 @@ pub trait Administration: Send + Sync + 'static {
     ) -> EngineAnswer<StageMove> {
         let _ = (from, to, after, limit, now);
         refuse(EngineError::unsupported("this engine", "move jobs to another stage"))
+    }
+
+    /// What the process knows that runs this pipeline, beside its jobs. None: this engine cannot ask it, or no process runs it.
+    fn runner_view(&self) -> EngineAnswer<Option<RunnerView>> {
+        Box::pin(async { Ok(None) })
     }
 
     /// Every stage with its settings.

@@ -16,6 +16,7 @@ mod outage;
 mod own_events;
 mod places;
 pub mod progress;
+mod runner_view;
 mod stage;
 mod unreachable;
 mod upkeep;
@@ -35,6 +36,7 @@ use tollway_core::{Clock, Name, Span, Subject, Timestamp};
 pub use builder::{RunError, RunnerBuilder};
 pub use outage::EngineOutage;
 pub use own_events::{CallTimes, LastError, OwnEvents};
+pub use runner_view::RunnerView;
 
 use self::active::ActiveClaims;
 use self::alarm::Alarm;
@@ -165,6 +167,12 @@ impl Runner {
     /// What this process does in each stage; [`Progress`] has what all processes did.
     pub fn own_events(&self) -> OwnEvents {
         self.run.own_events.clone()
+    }
+
+    /// What this process knows beside the jobs, whenever it is called: also after the runner has ended.
+    pub fn view(&self) -> impl Fn() -> RunnerView + Send + Sync + 'static {
+        let (own, unreachable) = (self.run.own_events.clone(), self.run.unreachable.clone());
+        move || RunnerView::of(&own, &unreachable)
     }
 
     /// Since when the engine has not answered, and why; none: it answers.

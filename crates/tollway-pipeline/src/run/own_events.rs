@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex};
 
+use serde::{Deserialize, Serialize};
 use tollway_core::{Name, Span, Timestamp};
 
 use super::lock;
@@ -24,7 +25,7 @@ struct StageEvents {
 }
 
 /// How long the last calls of a handler took.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CallTimes {
     /// Half of them took less.
     pub median: Span,
@@ -33,7 +34,7 @@ pub struct CallTimes {
 }
 
 /// The newest attempt that did not finish its job.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LastError {
     /// When.
     pub at: Timestamp,

@@ -93,7 +93,7 @@ pub struct StageProgress {
     pub ready: u64,
     /// When ready jobs may go on, if they wait for quota.
     pub waiting_until: Option<Timestamp>,
-    /// Why its jobs wait, if this process cannot reach its handler.
+    /// Why its jobs wait, if its handler cannot be reached from this process, or from the one that has its SQLite file.
     pub unreachable: Option<HandlerOutage>,
     /// Jobs that run.
     pub running: u64,
@@ -130,7 +130,9 @@ impl Progress {
         now: Timestamp,
     ) -> Result<Self, EngineError> {
         let history = History::load(engine, now).await?;
-        let (waiting, unreachable) = (BTreeMap::new(), BTreeMap::new());
+        // Without it, the counts are still true.
+        let view = engine.runner_view().await.ok().flatten().unwrap_or_default();
+        let (waiting, unreachable) = (BTreeMap::new(), view.unreachable);
         let known = Known { waiting, unreachable, history, started_at: Timestamp::EPOCH };
         of_engine(engine, stages, known, now).await
     }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
+use serde::{Deserialize, Serialize};
 use tollway_core::{Name, Span, Timestamp};
 
 use super::lock;
@@ -14,7 +15,7 @@ const PAUSE_MIN: Span = Span::from_secs(1);
 const PAUSE_MAX: Span = Span::from_secs(30);
 
 /// A handler that cannot be reached.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HandlerOutage {
     /// Since when.
     pub since: Timestamp,

@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
-use tollway_core::Timestamp;
+use tollway_core::{Name, Span, Timestamp};
 use tollway_pipeline::conformance::{self, Effort};
+use tollway_pipeline::run::progress::{HandlerOutage, Progress};
+use tollway_pipeline::run::{CallTimes, LastError, RunnerView};
 use tollway_pipeline::{Administration, Engine, EngineFault, SocketEngine, SocketServer, SqliteEngine};
 
 /// A command that reaches a running pipeline over its socket finds the same engine.
@@ -57,4 +59,29 @@ async fn owner_that_ends_is_an_error_that_says_so() {
     };
     assert_eq!(error.fault, EngineFault::Network, "{error}");
     assert!(error.message.contains("may have ended"), "{error}");
+}
+
+/// P8: a command beside a runner sees what only the runner knows.
+#[tokio::test(flavor = "multi_thread")]
+async fn commands_see_what_the_runner_knows() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("jobs.db");
+    let engine = Arc::new(SqliteEngine::open(&file).unwrap());
+    assert_eq!(engine.runner_view().await.unwrap(), None);
+    let server = SocketServer::start(&file, engine).unwrap();
+    let command = SocketEngine::connect(&file).await.unwrap().unwrap();
+    assert_eq!(command.runner_view().await.unwrap(), None, "nothing runs yet");
+    let (stage, at) = (Name::new("a").unwrap(), Timestamp::from_secs(7));
+    let outage = HandlerOutage { since: at, next_try_at: at, error: "refused".to_owned() };
+    let calls = CallTimes { median: Span::from_secs(1), longest: Span::from_secs(2) };
+    let view = RunnerView {
+        unreachable: [(stage.clone(), outage.clone())].into(),
+        calls: [(stage.clone(), calls)].into(),
+        last_error: Some(LastError { at, stage: stage.clone(), error: "page 7".to_owned() }),
+    };
+    let shown = view.clone();
+    server.show(move || shown.clone());
+    assert_eq!(command.runner_view().await.unwrap(), Some(view));
+    let progress = Progress::read(&command, &[stage], at).await.unwrap();
+    assert_eq!(progress.stages[0].unreachable, Some(outage));
 }

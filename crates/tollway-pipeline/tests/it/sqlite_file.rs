@@ -40,6 +40,26 @@ fn second_owner_is_refused_and_told_the_pid() {
     SqliteEngine::open(&path).unwrap();
 }
 
+/// Another user's link does not choose the file that jobs are written to; a link to a folder is one that the operator made.
+#[test]
+fn jobs_and_their_owner_are_not_opened_through_a_link() {
+    let folder = tempfile::tempdir().unwrap();
+    let in_folder = |name: &str| folder.path().join(name);
+    for link in ["jobs.db-owner", "jobs.db"] {
+        std::os::unix::fs::symlink(in_folder("target"), in_folder(link)).unwrap();
+        let error = SqliteEngine::open(&in_folder("jobs.db")).err().unwrap();
+        assert!(error.message.contains("it is a symbolic link"), "{link}: {error}");
+        assert_eq!(error.retry, Retry::Useless);
+        assert!(!in_folder("target").exists(), "{link}");
+        std::fs::remove_file(in_folder(link)).unwrap();
+    }
+    std::os::unix::fs::symlink(folder.path(), in_folder("linked")).unwrap();
+    let engine = SqliteEngine::open(&in_folder("linked/jobs.db")).unwrap();
+    wait(engine.enqueue(vec![job("a", 1)], at(0))).unwrap();
+    wait(engine.backup(&in_folder("linked/copy.db"))).unwrap();
+    assert!(in_folder("jobs.db").exists() && in_folder("copy.db").exists());
+}
+
 #[test]
 fn newer_and_foreign_files_are_refused() {
     let folder = tempfile::tempdir().unwrap();

@@ -92,7 +92,7 @@ impl Link for ConsumersLink {
     const GROUPS_OUT_MAX: usize = 2;
 
     async fn send(self: Arc<Self>, calls: Vec<Arc<Call>>) -> Vec<Result<Outcomes, StoreError>> {
-        memory_watch::start(&self.room, &self.connections);
+        memory_watch::start(&self.room, &self.connections, || self.companions.shared_notice());
         let mut sent_calls: Vec<SentCall> = calls.into_iter().map(SentCall::new).collect();
         for _ in 0..ROUNDS_MAX {
             self.round(&mut sent_calls).await;

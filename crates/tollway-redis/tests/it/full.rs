@@ -26,9 +26,13 @@ fn make_room(server: &RedisServer) {
     assert_eq!(server.command(&["CONFIG", "SET", "maxmemory", "0"]), "OK");
 }
 
+/// Without the one that says until when subjects share accounts.
 fn keys(server: &RedisServer) -> i64 {
-    number(server, &["DBSIZE"])
+    number(server, &["DBSIZE"]) - number(server, &["EXISTS", NOTICE])
 }
+
+/// Where processes note until when subjects share accounts.
+const NOTICE: &str = "tollway:1:{o}";
 
 /// Callers do not wait: in the last minutes of an hour they would be granted calls of the next.
 fn an_hour(amount: u64) -> Policy {
@@ -107,6 +111,33 @@ fn all_periods_hold_in_a_full_server() {
     }
     assert_eq!(number(&server, &["GET", "known_PER_DAY"]), 6);
     assert_eq!(known.used()[1], 5);
+}
+
+/// C7: a process that starts after the flood is told that subjects share: what was counted there still counts.
+#[test]
+fn a_process_that_starts_after_a_flood_knows_who_shares() {
+    for layout in ["lines", "consumers"] {
+        let server = RedisServer::start();
+        let (first, policy) = (store(&server, layout), five_an_hour(layout));
+        of(&first, &policy, "known").take();
+        fill(&server);
+        let shares = of(&first, &policy, "new");
+        assert_eq!((0..8).filter(|_| is_granted(&shares)).count(), 5, "{layout}");
+        while number(&server, &["EXISTS", NOTICE]) == 0 {
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
+        assert!(number(&server, &["PTTL", NOTICE]) > 3_600_000, "{layout}");
+        make_room(&server);
+        drop(first);
+        let second = store(&server, layout);
+        let before = keys(&server);
+        for round in 0..3 {
+            assert!(!is_granted(&of(&second, &policy, "new")), "{layout}: {round}");
+        }
+        assert_eq!(keys(&server), before, "{layout}: no account of its own");
+        assert!(is_granted(&of(&second, &policy, "known")), "{layout}");
+        assert!(is_granted(&of(&second, &policy, "another")), "{layout}: there is room");
+    }
 }
 
 /// A grant that is given back in a full server counts as unused, and no answer leaves a key.

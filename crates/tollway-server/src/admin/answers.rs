@@ -149,8 +149,11 @@ impl UsedAnswer {
     }
 }
 
-pub(crate) async fn usage(worker: &Worker, request: &Request<Incoming>) -> Result<Response, Problem> {
-    let query = Query::read(request.uri().query(), &["policy", "subject"])?;
+pub(crate) async fn usage(worker: &Worker, request: Request<Incoming>) -> Result<Response, Problem> {
+    // A copy: a part of a head keeps all of it in memory.
+    let query = request.uri().query().map(str::to_owned);
+    drop(request);
+    let query = Query::read(query.as_deref(), &["policy", "subject"])?;
     let (policy, subject) = (query.required("policy")?, subject_or_shared(query.get("subject"))?);
     let usage = worker.state.limiter.usage(policy).subject(subject).await?;
     let limits = usage.limits.iter().map(UsedAnswer::new).collect();

@@ -1,6 +1,7 @@
 //! Store health: checked for each request with a token, and at most once a second for all others.
 
-use hyper::{HeaderMap, StatusCode};
+use hyper::body::Incoming;
+use hyper::{Request, StatusCode};
 use schemars::JsonSchema;
 use serde::Serialize;
 use tokio::sync::Mutex;
@@ -74,13 +75,14 @@ struct RedisPlaceAnswer {
 pub(crate) async fn redis_health(
     worker: &Worker,
     caller: &Caller,
-    headers: &HeaderMap,
+    request: Request<Incoming>,
 ) -> Result<Response, Problem> {
     let store = &worker.state.store;
     let Some(place) = &store.redis else { return Err(Problem::no_redis(store.technology)) };
     let limiter = &worker.state.limiter;
     // Probes have no token, and need no address.
-    let entered = may_enter(Access::Read, &worker.state.rules(), worker, caller, headers);
+    let entered = may_enter(Access::Read, &worker.state.rules(), worker, caller, request.headers());
+    drop(request);
     let answer = match entered {
         Ok(_) => {
             let place = RedisPlaceAnswer { url: place.host.clone(), port: place.port };

@@ -1,5 +1,6 @@
 //! The management of consumers over HTTP: each operation once, whatever the shape of its JSON.
 
+use bytes::Bytes;
 use hyper::body::Incoming;
 use hyper::{Request, StatusCode};
 use schemars::JsonSchema;
@@ -52,13 +53,21 @@ async fn run<S: ManagementJson>(
     let gate = &consumers.gate;
     let [consumer, of_it] = [0, 1].map(|place| parameters.get(place).map_or("", String::as_str));
     let consumer = ConsumerId::new(consumer).map_err(|error| Problem::bad_request(error.to_string()));
+    // Records and store may take their time, and the head of a request has up to 16 KiB.
+    let has_body =
+        matches!(what, Management::CreateRecord | Management::ChangeRecord | Management::SetBlocked);
+    let request = has_body.then_some(request);
+    let body = async || match request {
+        Some(request) => read(caller, request).await,
+        None => Ok(Bytes::new()),
+    };
     match what {
         Management::RateLimiting => Ok(limiting_state::<S>(worker, gate).await),
         Management::Records => records::<S>(gate, &consumer?).await,
-        Management::CreateRecord => create::<S>(gate, actor, consumer?, &read(caller, request).await?).await,
+        Management::CreateRecord => create::<S>(gate, actor, consumer?, &body().await?).await,
         Management::ChangeRecord => {
             let (consumer, id) = (consumer?, record_id(of_it)?);
-            change::<S>(gate, actor, consumer, id, &read(caller, request).await?).await
+            change::<S>(gate, actor, consumer, id, &body().await?).await
         }
         Management::DeleteRecord => delete::<S>(gate, actor, &consumer?, record_id(of_it)?).await,
         Management::ActiveNow => active_now::<S>(gate, &consumer?).await,
@@ -69,7 +78,7 @@ async fn run<S: ManagementJson>(
         Management::Blocked => blocked(gate, &consumer?).await,
         Management::SetBlocked => {
             let consumer = consumer?;
-            set_blocked(gate, actor, &consumer, &read(caller, request).await?).await
+            set_blocked(gate, actor, &consumer, &body().await?).await
         }
     }
 }

@@ -161,8 +161,11 @@ async fn answer_route(worker: &Rc<Worker>, caller: &Caller, request: Request<Inc
     };
     let Found { route, parameters } = found;
     let answered = match may_enter(route, worker, caller, &request) {
-        // Boxed, as below.
-        Err(refused) => Err(Box::pin(refused.answer_late(worker)).await),
+        Err(refused) => {
+            drop(request);
+            // Boxed, as below.
+            Err(Box::pin(refused.answer_late(worker)).await)
+        }
         Ok(token) => {
             let actor = Actor::new(token, caller.peer);
             operate(route.operation, parameters, worker, caller, &actor, request).await
@@ -193,6 +196,8 @@ fn may_enter(
     admin::may_enter(route.access, &rules, worker, caller, request.headers())
 }
 
+/// Answers an operation. None keeps the head of its request while it waits: a client can let hundreds wait on one connection,
+/// and each head has up to 16 KiB.
 async fn operate(
     operation: Operation,
     parameters: Vec<String>,
@@ -213,13 +218,19 @@ async fn operate(
         Operation::OpenApi => Ok(openapi::answer(caller.listener)),
         Operation::Health => Ok(admin::health()),
         Operation::Ready => Ok(admin::ready(worker)),
-        Operation::Metrics => Box::pin(admin::metrics(worker)).await,
+        Operation::Metrics => {
+            drop(request);
+            Box::pin(admin::metrics(worker)).await
+        }
         Operation::Policies => Ok(admin::policies(worker)),
-        Operation::Usage => Box::pin(admin::usage(worker, &request)).await,
+        Operation::Usage => Box::pin(admin::usage(worker, request)).await,
         Operation::Reset => Box::pin(admin::reset(worker, caller, actor, request)).await,
         Operation::SetLimit => Box::pin(admin::set_limit(worker, caller, actor, parameters, request)).await,
-        Operation::ClearLimit => Box::pin(admin::clear_limit(worker, actor, parameters)).await,
-        Operation::RedisHealth => Box::pin(admin::redis_health(worker, caller, request.headers())).await,
+        Operation::ClearLimit => {
+            drop(request);
+            Box::pin(admin::clear_limit(worker, actor, parameters)).await
+        }
+        Operation::RedisHealth => Box::pin(admin::redis_health(worker, caller, request)).await,
         #[cfg(feature = "consumers")]
         Operation::Manage(what, shape) => {
             Box::pin(crate::consumers::manage(what, shape, worker, caller, actor, parameters, request)).await

@@ -13,6 +13,7 @@ pub(crate) const PING: u8 = 6;
 pub(crate) const WINDOW_UPDATE: u8 = 8;
 pub(crate) const CONTINUATION: u8 = 9;
 
+const ACK: u8 = 1;
 pub(crate) const END_STREAM: u8 = 1;
 pub(crate) const END_HEADERS: u8 = 4;
 
@@ -34,7 +35,25 @@ impl Raw {
         Ok(raw)
     }
 
-    fn frames(&mut self, frames: &[Vec<u8>]) -> io::Result<()> {
+    /// Waits until the server has handled all frames so far: it handles them in order.
+    #[allow(dead_code, reason = "not every test waits")]
+    pub(crate) fn wait(&mut self) -> io::Result<()> {
+        self.frames(&[frame(PING, 0, 0, &[0; 8])])?;
+        loop {
+            let mut head = [0; 9];
+            self.0.read_exact(&mut head)?;
+            let [a, b, c, kind, flags, ..] = head;
+            let mut payload = vec![0; u32::from_be_bytes([0, a, b, c]) as usize];
+            self.0.read_exact(&mut payload)?;
+            match (kind, flags & ACK) {
+                (PING, ACK) => return Ok(()),
+                (PING, _) => self.frames(&[frame(PING, ACK, 0, &payload)])?,
+                _ => {}
+            }
+        }
+    }
+
+    pub(crate) fn frames(&mut self, frames: &[Vec<u8>]) -> io::Result<()> {
         self.0.write_all(&frames.concat())
     }
 

@@ -101,6 +101,19 @@ impl PostgresServer {
         self.restart();
     }
 
+    /// Creates a user that must show this password, and restarts.
+    pub fn require_password(&self, user: &str, password: &str) {
+        let data = PathBuf::from(self.query("SHOW data_directory"));
+        let quoted = password.replace('\'', "''");
+        self.query(&format!(
+            "SET password_encryption = 'scram-sha-256'; CREATE ROLE {user} LOGIN PASSWORD '{quoted}'"
+        ));
+        self.query(&format!("GRANT CREATE ON DATABASE postgres TO {user}"));
+        let access = format!("host all postgres all trust\nhost all {user} all scram-sha-256\n");
+        fs::write(data.join("pg_hba.conf"), access).expect("the data folder of a running server");
+        self.restart();
+    }
+
     /// Where it keeps its files and runs.
     pub fn folder(&self) -> &Path {
         self.folder.path()

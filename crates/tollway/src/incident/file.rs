@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use tollway_config::private_file::refuse_link;
+use tollway_config::private_file::open_private;
 
 use super::Incident;
 
@@ -28,7 +28,8 @@ const LOCK_TRIES: u32 = 100;
 /// How every line begins, also an incomplete one.
 const LINE_START: &[u8] = b"{\"id\":";
 
-/// The file that keeps the incidents of all processes on this machine.
+/// The file that keeps the incidents of all processes on this machine. Only its owner may read it: an incident has subjects and
+/// a vendor's text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IncidentFile {
     path: PathBuf,
@@ -70,9 +71,7 @@ impl IncidentFile {
             create_private_folder(folder)?;
         }
         let _lock = self.lock()?;
-        refuse_link(&self.path)?;
-        let mut options = OpenOptions::new();
-        let mut file = private(options.read(true).append(true).create(true)).open(&self.path)?;
+        let mut file = open_private(&self.path, OpenOptions::new().read(true).append(true).create(true))?;
         self.check(&mut file)?;
         if !ends_with_newline(&mut file)? {
             text.insert(0, b'\n');
@@ -90,8 +89,7 @@ impl IncidentFile {
     fn lock(&self) -> io::Result<File> {
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(false);
-        refuse_link(&self.beside(".lock"))?;
-        let file = private(&mut options).open(self.beside(".lock"))?;
+        let file = open_private(&self.beside(".lock"), &mut options)?;
         for _ in 0..LOCK_TRIES {
             match file.try_lock() {
                 Ok(()) => return Ok(file),
@@ -138,7 +136,7 @@ impl IncidentFile {
         let draft = self.beside(".tmp");
         // Removes what a killed process left there. It is never opened, because it could be a link.
         let _ = fs::remove_file(&draft);
-        let mut file = private(OpenOptions::new().write(true).create_new(true)).open(&draft)?;
+        let mut file = open_private(&draft, OpenOptions::new().write(true).create_new(true))?;
         let mut text = all.get(all.len().saturating_sub(kept)..).unwrap_or_default().join(&b'\n');
         text.push(b'\n');
         file.write_all(&text)?;
@@ -165,13 +163,6 @@ fn ends_with_newline(file: &mut File) -> io::Result<bool> {
     file.seek(SeekFrom::End(-1))?;
     file.read_exact(&mut last)?;
     Ok(last == *b"\n")
-}
-
-/// Only for the owner: an incident has subjects and a vendor's text.
-fn private(options: &mut OpenOptions) -> &mut OpenOptions {
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(options, 0o600);
-    options
 }
 
 fn create_private_folder(folder: &Path) -> io::Result<()> {

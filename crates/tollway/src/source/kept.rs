@@ -5,7 +5,7 @@ use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, UNIX_EPOCH};
 
-use tollway_config::private_file::refuse_link;
+use tollway_config::private_file::open_private;
 use tollway_core::{Fingerprint, Name, Policy, Span, Timestamp};
 
 use super::SourceStatus;
@@ -117,8 +117,7 @@ impl KeptReading {
         }
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(false);
-        refuse_link(&self.path.with_extension("lock"))?;
-        let file = private(&mut options).open(self.path.with_extension("lock"))?;
+        let file = open_private(&self.path.with_extension("lock"), &mut options)?;
         match file.try_lock() {
             Ok(()) => {
                 file.set_modified(UNIX_EPOCH + Duration::from_micros(now.as_micros()))?;
@@ -140,7 +139,7 @@ impl KeptReading {
         let draft = self.path.with_extension("tmp");
         // Removes what a killed process left there. It is never opened, because it could be a link.
         let _ = fs::remove_file(&draft);
-        let mut file = private(OpenOptions::new().write(true).create_new(true)).open(&draft)?;
+        let mut file = open_private(&draft, OpenOptions::new().write(true).create_new(true))?;
         file.write_all(text.as_bytes())?;
         fs::rename(&draft, &self.path)
     }
@@ -160,17 +159,6 @@ impl KeptReading {
 fn modified(metadata: &fs::Metadata) -> io::Result<Timestamp> {
     let since = metadata.modified()?.duration_since(UNIX_EPOCH).unwrap_or_default();
     Ok(Timestamp::from_micros(u64::try_from(since.as_micros()).unwrap_or(u64::MAX)))
-}
-
-/// Only the owner may change the amounts in force.
-#[cfg(unix)]
-fn private(options: &mut OpenOptions) -> &mut OpenOptions {
-    std::os::unix::fs::OpenOptionsExt::mode(options, 0o600)
-}
-
-#[cfg(not(unix))]
-fn private(options: &mut OpenOptions) -> &mut OpenOptions {
-    options
 }
 
 fn create_private_folder(folder: &Path) -> io::Result<()> {

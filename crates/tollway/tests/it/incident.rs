@@ -82,6 +82,20 @@ async fn incidents_survive_their_process() {
     assert_eq!(mode & 0o777, 0o600);
 }
 
+/// Another user's link does not choose the file that incidents are written to.
+#[tokio::test]
+async fn incidents_are_not_written_through_a_link() {
+    for link in ["state.incidents", "state.incidents.lock"] {
+        let folder = tempfile::tempdir().unwrap();
+        let target = folder.path().join("target");
+        std::os::unix::fs::symlink(&target, folder.path().join(link)).unwrap();
+        let limiter = limiter_in(folder.path(), "").await;
+        refuse(&limiter, "one").await;
+        limiter.close().await.unwrap();
+        assert!(!target.exists(), "{link}");
+    }
+}
+
 /// What a killed process left behind costs its own line, and no other.
 #[tokio::test]
 async fn torn_lines_are_skipped() {

@@ -125,6 +125,9 @@ async fn work(arguments: &Arguments, which: &Which, context: &Context) -> Result
     let Some(setup) = stops.unless(Setup::new(arguments, which, context)).await else { return Ok(None) };
     let Setup { config, file, limiter, engine, commands, runner, notices, mut summary } = setup?;
     let runner = Arc::new(runner);
+    if let Some(commands) = &commands {
+        commands.show(runner.view());
+    }
     let store_alarms = notices.watch_store(&limiter);
     let metrics = match arguments.metrics {
         Some(address) => {
@@ -265,8 +268,8 @@ impl Running<'_> {
             let progress = quota.complete(progress, &self.config);
             let live = match self.screen.is_live() {
                 true => {
-                    let own = self.runner.own_events();
-                    Live::read(stderr_width(), Some(&own), &progress, self.engine).await
+                    let own = self.runner.view()();
+                    Live::read(stderr_width(), Some(own), &progress, self.engine).await
                 }
                 false => Live::of_width(COLUMNS),
             };

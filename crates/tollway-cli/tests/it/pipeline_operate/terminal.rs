@@ -3,6 +3,7 @@
 use tollway_pipeline::State;
 
 use super::lab::{Lab, job};
+use crate::pipeline_run::{self, Run};
 use crate::terminal::{Terminal, is_over, tollway};
 
 #[test]
@@ -55,4 +56,43 @@ fn status_is_watched_on_a_terminal() {
     terminal.until(|screen| screen.contains("50 %") && screen.contains("█"));
     terminal.keys("C-c");
     terminal.until(|screen| screen.contains("exit 0"));
+}
+
+/// P8: beside the process that runs the pipeline, how long its calls took and why a stage waits for its handler.
+#[test]
+fn status_beside_a_running_pipeline_has_call_times_and_the_reason_of_a_wait() {
+    let away = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let stage = |name: &str, handler: &str| {
+        format!(
+            "[[pipelines.pdf.stages]]\nname = '{name}'\ntake = {{ adobe = {{ requests = 1 }} }}\nhandler = {{ {handler} }}\n"
+        )
+    };
+    let config = format!(
+        "[store]\nurl = 'file:state'\n[policies.adobe]\nlimits = ['100k requests / minute']\n\
+         [pipelines.pdf]\nengine = 'sqlite:pdf.db'\n{}{}",
+        stage("autotag", "command = ['python3', 'worker.py']"),
+        stage("extract", &format!("http = 'http://{away}/job'")),
+    );
+    let home = pipeline_run::home(&config);
+    pipeline_run::jobs(&home, 0..3, "");
+    pipeline_run::enqueue(&home);
+    let run = Run::start(&home, &["--stay"]);
+    let waits = |answer: &serde_json::Value| {
+        answer["stages"][1]["handler_unreachable"]["error"].as_str().map(str::to_owned)
+    };
+    let reason = loop {
+        if let Some(reason) = waits(&pipeline_run::status(&home)) {
+            break reason;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(100));
+    };
+    assert!(reason.contains("Connection refused"), "{reason}");
+    let terminal = Terminal::new(&home, &format!("{} pipeline status --watch", tollway()));
+    terminal.until(|screen| {
+        screen.contains("extract waits for its handler")
+            && screen.contains("refused")
+            && screen.contains("(max ")
+    });
+    run.signal("-TERM");
+    run.end();
 }

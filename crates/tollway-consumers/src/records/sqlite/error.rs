@@ -1,12 +1,17 @@
 //! Maps SQLite errors to records errors: whose fault, and whether to retry.
 
-use rusqlite::{Error, ErrorCode};
+use rusqlite::{Error, ErrorCode, ffi};
+use tollway_config::private_file::REFUSED_LINK;
 use tollway_core::Retry;
 
 use crate::records::{RecordsError, RecordsFault};
 
 /// Maps an error.
 pub(super) fn storage(error: &Error) -> RecordsError {
+    if error.sqlite_error().is_some_and(|error| error.extended_code == ffi::SQLITE_CANTOPEN_SYMLINK) {
+        let (fault, retry) = (RecordsFault::Storage, Retry::Useless);
+        return RecordsError { fault, retry, message: REFUSED_LINK.to_owned() };
+    }
     let (fault, retry, advice) = match error.sqlite_error_code() {
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
             (RecordsFault::Storage, Retry::Safe, "; another process holds the file")

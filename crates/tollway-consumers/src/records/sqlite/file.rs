@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use rusqlite::{Connection, OpenFlags};
-use tollway_config::private_file::create_private;
+use tollway_config::private_file::{create_private, in_real_folder};
 use tollway_core::Retry;
 
 use super::error::{opening, storage};
@@ -22,6 +22,12 @@ pub(super) const READ_WITHIN: Duration = Duration::from_secs(1);
 /// would roll the commit back.
 const DURABLE: &str = "PRAGMA synchronous = EXTRA; PRAGMA trusted_schema = OFF;";
 
+/// No URI flag: the path is taken literally. Not through a symbolic link in the last part of the path.
+const FLAGS: OpenFlags = OpenFlags::SQLITE_OPEN_READ_WRITE
+    .union(OpenFlags::SQLITE_OPEN_CREATE)
+    .union(OpenFlags::SQLITE_OPEN_NO_MUTEX)
+    .union(OpenFlags::SQLITE_OPEN_NOFOLLOW);
+
 /// Opens or creates a file with its tables. Its later statements wait this long for other processes.
 pub(super) fn open(path: &str, others_within: Duration) -> Result<Connection, RecordsError> {
     if path.is_empty() {
@@ -35,15 +41,9 @@ pub(super) fn open(path: &str, others_within: Duration) -> Result<Connection, Re
         )));
     }
     // SQLite gives the journal the mode of the file.
-    if let Err(error) = create_private(Path::new(path))
-        && error.kind() == std::io::ErrorKind::InvalidInput
-    {
-        return Err(wrong(format!("records cannot be kept in {path}: {error}")));
-    }
-    // No URI flag: the path is taken literally.
-    let flags =
-        OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let mut connection = Connection::open_with_flags(path, flags).map_err(|error| opening(path, &error))?;
+    let _ = create_private(Path::new(path));
+    let mut connection = Connection::open_with_flags(in_real_folder(Path::new(path)), FLAGS)
+        .map_err(|error| opening(path, &error))?;
     set_up(&mut connection)
         .map_err(|error| RecordsError { message: format!("{} ({path})", error.message), ..error })?;
     connection.busy_timeout(others_within).map_err(|error| storage(&error))?;

@@ -13,6 +13,7 @@ use super::protocol::{Call, encode};
 use super::socket_path;
 use crate::engine::checks::refuse;
 use crate::engine::sqlite::owner_pid;
+use crate::run::RunnerView;
 use crate::{
     Administration, Capabilities, Change, Changed, Claim, ClaimRequest, Claimed, Conclusion, Edit, Edited,
     Engine, EngineAnswer, EngineError, EngineFault, Enqueued, Evidence, Filter, Finished, Job, JobId,
@@ -212,6 +213,10 @@ impl Administration for SocketEngine {
         now: Timestamp,
     ) -> EngineAnswer<StageMove> {
         self.ask(&Call::MoveToStage { from: from.clone(), to: to.clone(), after, limit, now })
+    }
+
+    fn runner_view(&self) -> EngineAnswer<Option<RunnerView>> {
+        self.ask(&Call::RunnerView)
     }
 
     fn stages(&self) -> EngineAnswer<Vec<StageSettings>> {

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 use tollway_core::{Name, Span, Timestamp};
 
+use super::server::View;
 use crate::engine::checks::within;
 use crate::{
     Change, Claim, ClaimRequest, Conclusion, Edit, Engine, EngineError, Filter, JobId, MovedJob, NewJob,
@@ -33,6 +34,7 @@ pub(super) enum Call {
     Edit { job: JobId, edit: Edit, now: Timestamp },
     Change { filter: Filter, change: Change, after: Option<JobId>, limit: usize, now: Timestamp },
     MoveToStage { from: Name, to: Name, after: Option<JobId>, limit: usize, now: Timestamp },
+    RunnerView,
     Stages,
     SetStage { stage: Name, change: StageChange, now: Timestamp },
     Purge { stage: Name, before: Timestamp, limit: usize },
@@ -45,8 +47,9 @@ pub(super) enum Call {
 }
 
 /// Does what a line asks for, and answers with a line.
-pub(super) async fn answer(engine: &dyn Engine, line: &[u8]) -> Vec<u8> {
+pub(super) async fn answer(engine: &dyn Engine, view: Option<&View>, line: &[u8]) -> Vec<u8> {
     let answer = match serde_json::from_slice(line) {
+        Ok(Call::RunnerView) => encode(&Ok::<_, EngineError>(view.map(|view| view()))),
         Ok(call) => carry_out(engine, call).await,
         Err(error) => Err(EngineError::caller(format!(
             "the process that runs the pipeline does not know this call ({error}): restart it with this version"
@@ -95,6 +98,7 @@ async fn carry_out(engine: &dyn Engine, call: Call) -> Result<Vec<u8>, EngineErr
         Call::MoveToStage { from, to, after, limit, now } => {
             encode(&engine.move_to_stage(&from, &to, after, limit, now).await)
         }
+        Call::RunnerView => encode(&engine.runner_view().await),
         Call::Stages => encode(&engine.stages().await),
         Call::SetStage { stage, change, now } => encode(&engine.set_stage(&stage, change, now).await),
         Call::Purge { stage, before, limit } => encode(&engine.purge(&stage, before, limit).await),

@@ -1,6 +1,7 @@
 //! Maps SQLite errors to engine errors: whose fault, and whether to retry.
 
-use rusqlite::{Error, ErrorCode};
+use rusqlite::{Error, ErrorCode, ffi};
+use tollway_config::private_file::REFUSED_LINK;
 use tollway_core::Retry;
 
 use crate::EngineError;
@@ -28,6 +29,9 @@ impl From<EngineError> for Failure {
 
 /// Maps an error.
 pub(super) fn storage(error: &Error) -> EngineError {
+    if error.sqlite_error().is_some_and(|error| error.extended_code == ffi::SQLITE_CANTOPEN_SYMLINK) {
+        return EngineError::storage(Retry::Useless, REFUSED_LINK);
+    }
     let (retry, advice) = match error.sqlite_error_code() {
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
             (Retry::Safe, "; another program holds the file")

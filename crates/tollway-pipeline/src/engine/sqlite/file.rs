@@ -1,12 +1,12 @@
 //! Opens the file: its owner, its connections and their settings.
 
-use std::fs::{File, TryLockError};
-use std::io::{self, Write};
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rusqlite::{Connection, OpenFlags};
-use tollway_config::private_file::{create_private, open_private};
+use tollway_config::private_file::{create_private, in_real_folder, open_private};
 use tollway_core::Retry;
 
 use super::error::storage;
@@ -39,7 +39,7 @@ pub(super) fn open_writer(path: &Path) -> Result<Connection, EngineError> {
 pub(super) fn open_reader(path: &Path) -> Result<Connection, EngineError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let open = || {
-        let connection = Connection::open_with_flags(path, flags)?;
+        let connection = connect(path, flags)?;
         connection.busy_timeout(OTHERS_WITHIN)?;
         connection.execute_batch(READER)?;
         connection.set_prepared_statement_cache_capacity(64);
@@ -53,21 +53,22 @@ pub(super) fn open_reader(path: &Path) -> Result<Connection, EngineError> {
 pub(super) fn write_log_back(path: &Path) -> Result<(), EngineError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let write = || {
-        let connection = Connection::open_with_flags(path, flags)?;
+        let connection = connect(path, flags)?;
         connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()))
     };
     write().map_err(|error| in_file(path, storage(&error)))
 }
 
+/// Opens a connection, not through a symbolic link in the last part of the path.
+pub(super) fn connect(path: &Path, flags: OpenFlags) -> rusqlite::Result<Connection> {
+    Connection::open_with_flags(in_real_folder(path), flags | OpenFlags::SQLITE_OPEN_NOFOLLOW)
+}
+
 fn set_up_writer(path: &Path, flags: OpenFlags) -> Result<Connection, EngineError> {
     let sql = |error: rusqlite::Error| storage(&error);
     // SQLite gives the write-ahead log the mode of the file. A folder that is missing is SQLite's to report.
-    if let Err(error) = create_private(path)
-        && error.kind() == io::ErrorKind::InvalidInput
-    {
-        return Err(EngineError::storage(Retry::Useless, error.to_string()));
-    }
-    let mut connection = Connection::open_with_flags(path, flags).map_err(sql)?;
+    let _ = create_private(path);
+    let mut connection = connect(path, flags).map_err(sql)?;
     connection.busy_timeout(OTHERS_WITHIN).map_err(sql)?;
     // SQLite opens it all the same, and would refuse the first job.
     if connection.is_readonly("main").map_err(sql)? {
@@ -96,7 +97,9 @@ fn set_up_writer(path: &Path, flags: OpenFlags) -> Result<Connection, EngineErro
 /// Makes this process the owner of the file until the lock is dropped, also by the death of the process.
 pub(super) fn own(path: &Path) -> Result<File, EngineError> {
     let lock = owner_path(path);
-    let mut file = open_private(&lock).map_err(|error| {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create(true).truncate(false);
+    let mut file = open_private(&lock, &mut options).map_err(|error| {
         let message = format!(
             "{} cannot be opened: {error}; make its folder, and let this user write there",
             lock.display()

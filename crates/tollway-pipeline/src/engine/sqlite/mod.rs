@@ -28,13 +28,15 @@ pub use self::compact::Compaction;
 pub(crate) use self::file::owner_pid;
 pub(crate) use self::read_only::SqliteReader;
 
+use std::fs::OpenOptions;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
+use rusqlite::OpenFlags;
 use rusqlite::backup::Backup;
 use tokio::sync::watch;
-use tollway_config::private_file::create_private;
+use tollway_config::private_file::open_private;
 use tollway_core::{Clock, Name, Retry, Span, Timestamp};
 
 use self::clock::EngineClock;
@@ -406,9 +408,10 @@ fn copy(from: &Path, target: &Path) -> Result<(), EngineError> {
     };
     // What a killed process left is never opened: it could be a link.
     let _ = std::fs::remove_file(&part);
-    create_private(&part).map_err(of_file)?;
+    open_private(&part, OpenOptions::new().write(true).create_new(true)).map_err(of_file)?;
     let source = file::open_reader(from)?;
-    let mut copied = rusqlite::Connection::open(&part).map_err(sql)?;
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let mut copied = file::connect(&part, flags).map_err(sql)?;
     Backup::new(&source, &mut copied).and_then(|backup| backup.step(-1)).map_err(sql)?;
     copied.close().map_err(|(_, error)| storage(&error))?;
     std::fs::File::open(&part).and_then(|file| file.sync_all()).map_err(of_file)?;

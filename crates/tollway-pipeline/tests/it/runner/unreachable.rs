@@ -18,8 +18,8 @@ fn done(_: &str) -> String {
     "HTTP/1.1 204 X\r\n\r\n".to_owned()
 }
 
-/// Two jobs whose only try must not be used. Waits until the handler was tried at least twice in vain, then brings it back.
-async fn waits_for(lab: &Lab, handler: HandlerConfig, reason: &str, back: impl FnOnce()) {
+/// Two jobs whose handler was tried at least twice in vain.
+async fn tried_in_vain(lab: &Lab, handler: HandlerConfig, reason: &str) -> Runner {
     lab.enqueue(2).await;
     let take = JobCost::new([("adobe", "requests", 10)]).unwrap();
     let stage = StageConfig { handler: Some(handler), take, ..with(CommandConfig::new(["none"])) };
@@ -34,6 +34,12 @@ async fn waits_for(lab: &Lab, handler: HandlerConfig, reason: &str, back: impl F
         tokio::time::sleep(Duration::from_millis(20)).await;
     };
     assert!(outage.error.contains(reason), "{outage:?}");
+    runner
+}
+
+/// Two jobs whose only try must not be used. Waits until the handler was tried at least twice in vain, then brings it back.
+async fn waits_for(lab: &Lab, handler: HandlerConfig, reason: &str, back: impl FnOnce()) {
+    let runner = tried_in_vain(lab, handler, reason).await;
     back();
     tokio::time::timeout(Duration::from_secs(60), runner.finished()).await.unwrap().unwrap();
     assert!(runner.progress().await.unwrap().stages[0].unreachable.is_none());
@@ -56,6 +62,45 @@ async fn http_handler_that_refuses_connections_uses_no_try() {
         serve(TcpListener::bind(address).unwrap(), done);
     })
     .await;
+}
+
+/// P2: no connection in time: the handler's machine takes none, and says nothing.
+#[tokio::test]
+async fn http_handler_that_accepts_no_connection_uses_no_try() {
+    let socket = tokio::net::TcpSocket::new_v4().unwrap();
+    socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let listener = socket.listen(1).unwrap();
+    let address = listener.local_addr().unwrap();
+    // Two fill its queue; the system drops what comes then.
+    let full = [(); 2].map(|()| std::net::TcpStream::connect(address).unwrap());
+    let listener = listener.into_std().unwrap();
+    listener.set_nonblocking(false).unwrap();
+    let handler = HandlerConfig::Http(HttpConfig::new(format!("http://{address}/job")));
+    waits_for(&Lab::new(), handler, "the handler cannot be reached", || {
+        drop(full);
+        serve(listener, done);
+    })
+    .await;
+}
+
+/// P2: a name that cannot be resolved, and a connection that is closed before the request can be sent.
+#[tokio::test]
+async fn http_handler_without_an_address_or_a_handshake_uses_no_try() {
+    let closing = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = closing.local_addr().unwrap();
+    std::thread::spawn(move || closing.incoming().for_each(drop));
+    // No resolver asks a server for a label of 64 letters.
+    let nameless = format!("http://{}.invalid/job", "a".repeat(64));
+    for url in [nameless, format!("https://{address}/job")] {
+        let lab = Lab::new();
+        let handler = HandlerConfig::Http(HttpConfig::new(url));
+        let runner = tried_in_vain(&lab, handler, "the handler cannot be reached").await;
+        runner.drain(Span::from_secs(5)).await.unwrap();
+        for job in jobs(&lab.engine).await {
+            assert_eq!((job.state, job.failures, job.crashes, job.rate_limited), (State::Ready, 0, 0, 0));
+        }
+        assert_eq!(lab.limiter.usage("adobe").await.unwrap().limits[0].used, 0);
+    }
 }
 
 /// P9: a program that is missing is named, and used when it is there.

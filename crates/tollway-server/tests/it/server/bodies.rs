@@ -101,7 +101,7 @@ fn open_streams_are_bounded() {
                 streams.spawn(async move { ask(&client, Pieces { left: Vec::new(), ends: false }).await });
             }
         }
-        // 64 MiB at 4 KiB each are 16,384 streams; only those beyond are answered.
+        // 64 MiB at 6 KiB each are 10,922 streams; only those beyond are answered.
         let answered = streams.join_next().await.unwrap().unwrap().unwrap();
         assert_eq!(server.client().take(r#"{"policy":"api"}"#).status, 200);
         answered.status().as_u16()
