@@ -92,6 +92,7 @@
 #![forbid(unsafe_code)]
 
 mod body;
+mod body_need;
 mod body_quotas;
 mod dialect;
 mod durations;
@@ -106,8 +107,10 @@ mod times;
 mod usage;
 mod usage_scanner;
 mod wait;
+mod xml;
 
 pub use body::BODY_BYTES_MAX;
+pub use body_need::BodyNeed;
 pub use dialect::Dialect;
 pub use observation::{
     DAILY_WAIT_MAX, Observation, QuotaReset, QuotaUnit, RefusalKind, VendorQuota, WAIT_MAX,

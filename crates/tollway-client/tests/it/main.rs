@@ -1,6 +1,7 @@
 //! The client against a real HTTP vendor.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
+mod bodies;
 mod budget;
 mod doors;
 mod feedback;

@@ -2,14 +2,16 @@
 
 use super::general::OLDER_RATELIMIT_FIELDS;
 use super::{
-    ANY, PLAIN, REQUESTS, limit, name, refused, remaining, reset, reset_in, used, used_of_limit, wait,
+    ANY, PLAIN, REQUESTS, limit, name, refused, remaining, reset, reset_in, sign, used, used_of_limit, wait,
 };
 use crate::body_quotas;
 use crate::dialect::Dialect;
 use crate::headers::{HeaderRow, QuotaField, QuotaRows, ValueFormat};
 use crate::observation::RefusalKind;
+use crate::refusal::RefusalRow;
 use crate::response::ResponseField::{Body, Header};
-use crate::response::TextMatch::{Absent, Contains, Is, Present};
+use crate::response::ResponseSign;
+use crate::response::TextMatch::{Begins, Is, IsOneOf, Present};
 use crate::wait::WaitFormat;
 
 const A_DAY: Option<u64> = Some(86_400);
@@ -17,10 +19,18 @@ const A_DAY: Option<u64> = Some(86_400);
 /// Statuses with which GitHub refuses; most 403 are about permissions.
 const GITHUB_REFUSES: &[u16] = &[403, 429];
 
+/// GraphQL refuses inside a 200.
+const GITHUB_GRAPHQL: ResponseSign =
+    sign(ANY, Body("errors.*.type"), IsOneOf(&["RATE_LIMITED", "RATE_LIMIT"]));
+
 /// The secondary limit is only told in the message. The reset is a second early.
 pub(super) static GITHUB: Dialect = Dialect {
     names: &["github"],
     detected_by: &[&[("x-github-request-id", "")], &[("x-ratelimit-resource", "")]],
+    told_by: &[
+        sign(GITHUB_REFUSES, Body("documentation_url"), Begins("https://docs.github.com/")),
+        GITHUB_GRAPHQL,
+    ],
     quotas: &[QuotaRows {
         headers: &[
             limit("x-ratelimit-limit"),
@@ -32,14 +42,23 @@ pub(super) static GITHUB: Dialect = Dialect {
         ..REQUESTS
     }],
     refusals: &[
-        refused(ANY, Body("errors.*.type"), Contains("RATE_LIMIT"), RefusalKind::Rate),
-        refused(GITHUB_REFUSES, Body("message"), Contains("secondary rate limit"), RefusalKind::Rate),
-        refused(GITHUB_REFUSES, Body("message"), Contains("abuse detection"), RefusalKind::Rate),
+        RefusalRow { sign: GITHUB_GRAPHQL, kind: RefusalKind::Rate },
+        refused(
+            GITHUB_REFUSES,
+            Body("message"),
+            Begins("You have exceeded a secondary rate limit"),
+            RefusalKind::Rate,
+        ),
+        refused(
+            GITHUB_REFUSES,
+            Body("message"),
+            Begins("You have triggered an abuse detection mechanism"),
+            RefusalKind::Rate,
+        ),
         refused(GITHUB_REFUSES, Header("x-ratelimit-remaining"), Is("0"), RefusalKind::Rate),
     ],
     waits: &[wait(Body("message"), WaitFormat::SecondsIf("secondary rate limit", 60))],
     reasons: &[Body("errors.*.type"), Header("x-ratelimit-resource")],
-    reads_successes: true,
     ..PLAIN
 };
 
@@ -71,30 +90,36 @@ pub(super) static X: Dialect = Dialect {
     ..PLAIN
 };
 
-/// No counters. A 429 without a reason is a lock timeout.
+/// A lock on an object is refused like a rate, with a code of its own.
+const STRIPE_LOCK: ResponseSign = sign(&[429], Body("error.code"), Is("lock_timeout"));
+
+/// No counters and no waits.
 pub(super) static STRIPE: Dialect = Dialect {
     names: &["stripe"],
     detected_by: &[&[("stripe-rate-limited-reason", "")], &[("stripe-version", "")]],
+    told_by: &[STRIPE_LOCK, sign(&[429], Body("error.code"), Is("rate_limit"))],
     refusals: &[
         refused(
             &[429],
             Header("stripe-rate-limited-reason"),
-            Contains("-concurrency"),
+            IsOneOf(&["global-concurrency", "endpoint-concurrency"]),
             RefusalKind::Concurrency,
         ),
-        refused(&[429], Header("stripe-rate-limited-reason"), Present, RefusalKind::Rate),
-        refused(&[429], Header("stripe-rate-limited-reason"), Absent, RefusalKind::Lock),
+        RefusalRow { sign: STRIPE_LOCK, kind: RefusalKind::Lock },
     ],
     reasons: &[Header("stripe-rate-limited-reason"), Body("error.code")],
     ..PLAIN
 };
 
+const NOTION_REFUSES: &[u16] = &[429, 503, 529];
+
 pub(super) static NOTION: Dialect = Dialect {
     names: &["notion"],
     detected_by: &[&[("x-notion-request-id", "")]],
+    told_by: &[sign(NOTION_REFUSES, Body("code"), Is("rate_limited")).and(Body("object"), Is("error"))],
     refusals: &[
-        refused(ANY, Body("code"), Is("service_overload"), RefusalKind::Overload),
-        refused(ANY, Body("code"), Is("rate_limited"), RefusalKind::Rate),
+        refused(NOTION_REFUSES, Body("code"), Is("service_overload"), RefusalKind::Overload),
+        refused(NOTION_REFUSES, Body("code"), Is("rate_limited"), RefusalKind::Rate),
     ],
     reasons: &[Body("additional_data.rate_limit_reason"), Body("code")],
     ..PLAIN
@@ -108,10 +133,14 @@ pub(super) static SHOPIFY: Dialect = Dialect {
     ..PLAIN
 };
 
-/// Refuses inside a 200.
+const SHOPIFY_THROTTLED: ResponseSign = sign(ANY, Body("errors.*.extensions.code"), Is("THROTTLED"));
+
+/// Refuses inside a 200. Answers of the REST API have the version too, and the fill level.
 pub(super) static SHOPIFY_GRAPHQL: Dialect = Dialect {
     names: &["shopify-graphql"],
-    refusals: &[refused(ANY, Body("errors.*.extensions.code"), Is("THROTTLED"), RefusalKind::Rate)],
+    detected_by: &[&[("x-shopify-api-version", "")]],
+    told_by: &[SHOPIFY_THROTTLED],
+    refusals: &[RefusalRow { sign: SHOPIFY_THROTTLED, kind: RefusalKind::Rate }],
     reasons: &[Body("errors.*.extensions.code")],
     body_quotas: Some(body_quotas::shopify),
     reads_successes: true,
@@ -153,6 +182,7 @@ pub(super) static DISCORD: Dialect = Dialect {
         ],
         ..REQUESTS
     }],
+    told_by: &[sign(&[429], Body("retry_after"), Present).and(Body("global"), IsOneOf(&["true", "false"]))],
     waits: &[wait(Body("retry_after"), WaitFormat::Duration)],
     reasons: &[Header("x-ratelimit-scope")],
     ..PLAIN
@@ -198,17 +228,39 @@ pub(super) static SALESFORCE: Dialect = Dialect {
         headers: &[used_of_limit("sforce-limit-info")],
         ..REQUESTS
     }],
+    told_by: &SALESFORCE_REFUSES,
     refusals: &[
-        refused(&[403], Body("message"), Contains("concurrent"), RefusalKind::Concurrency),
-        refused(&[403], Body("errorCode"), Is("REQUEST_LIMIT_EXCEEDED"), RefusalKind::DailyQuota),
+        RefusalRow {
+            sign: SALESFORCE_REFUSES[0].and(Body("message"), Begins("Concurrent")),
+            kind: RefusalKind::Concurrency,
+        },
+        RefusalRow {
+            sign: SALESFORCE_REFUSES[1].and(Body("Errors.Error.message"), Begins("Concurrent")),
+            kind: RefusalKind::Concurrency,
+        },
+        RefusalRow { sign: SALESFORCE_REFUSES[0], kind: RefusalKind::DailyQuota },
+        RefusalRow { sign: SALESFORCE_REFUSES[1], kind: RefusalKind::DailyQuota },
     ],
-    reasons: &[Body("errorCode")],
+    reasons: &[Body("errorCode"), Body("Errors.Error.errorCode")],
     ..PLAIN
 };
 
+/// One code for the day's calls and for calls at the same time, of which the message begins with the name of the limit:
+/// `ConcurrentRequests`, `ConcurrentPerOrgLongTxn`.
+const SALESFORCE_REFUSES: [ResponseSign; 2] = [
+    sign(&[403], Body("errorCode"), Is("REQUEST_LIMIT_EXCEEDED")),
+    sign(&[403], Body("Errors.Error.errorCode"), Is("REQUEST_LIMIT_EXCEEDED")),
+];
+
 pub(super) static HUBSPOT: Dialect = Dialect {
     names: &["hubspot"],
-    detected_by: &[&[("x-hubspot-ratelimit-daily", "")], &[("x-hubspot-ratelimit-secondly", "")]],
+    detected_by: &[
+        &[("x-hubspot-ratelimit-daily", "")],
+        &[("x-hubspot-ratelimit-secondly", "")],
+        &[("x-hubspot-ratelimit-max", "")],
+        &[("x-hubspot-correlation-id", "")],
+    ],
+    told_by: &[sign(&[429], Body("errorType"), Is("RATE_LIMIT")).and(Body("policyName"), Present)],
     quotas: &[
         QuotaRows {
             name: Some("daily"),
@@ -225,11 +277,24 @@ pub(super) static HUBSPOT: Dialect = Dialect {
             ],
             ..REQUESTS
         },
+        QuotaRows {
+            name: Some("interval"),
+            headers: &[
+                limit("x-hubspot-ratelimit-max"),
+                remaining("x-hubspot-ratelimit-remaining"),
+                window_in("x-hubspot-ratelimit-interval-milliseconds", ValueFormat::Milliseconds),
+            ],
+            ..REQUESTS
+        },
     ],
     refusals: &[refused(&[429], Body("policyName"), Is("DAILY"), RefusalKind::DailyQuota)],
     reasons: &[Body("policyName")],
     ..PLAIN
 };
+
+const fn window_in(header: &'static str, format: ValueFormat) -> HeaderRow {
+    HeaderRow { header, field: QuotaField::Window, format }
+}
 
 pub(super) static HELCIM: Dialect = Dialect {
     names: &["helcim"],
@@ -282,5 +347,36 @@ pub(super) static REDDIT: Dialect = Dialect {
         headers: &[used("x-ratelimit-used"), remaining("x-ratelimit-remaining"), reset("x-ratelimit-reset")],
         ..REQUESTS
     }],
+    ..PLAIN
+};
+
+/// 429 with a wait. Its SDKs look into successes too: `ok` is how every answer begins.
+const SLACK_REFUSES: ResponseSign =
+    sign(ANY, Body("ok"), Is("false")).and(Body("error"), IsOneOf(&["ratelimited", "rate_limited"]));
+
+pub(super) static SLACK: Dialect = Dialect {
+    names: &["slack"],
+    detected_by: &[&[("x-slack-req-id", "")]],
+    told_by: &[SLACK_REFUSES],
+    refusals: &[RefusalRow { sign: SLACK_REFUSES, kind: RefusalKind::Rate }],
+    reasons: &[Body("error")],
+    ..PLAIN
+};
+
+/// Its code for too many calls is about calls at the same time.
+const TWILIO_REFUSES: [ResponseSign; 2] = [
+    sign(&[429], Body("code"), Is("20429")),
+    sign(&[429], Body("TwilioResponse.RestException.Code"), Is("20429")),
+];
+
+pub(super) static TWILIO: Dialect = Dialect {
+    names: &["twilio"],
+    detected_by: &[&[("twilio-concurrent-requests", "")], &[("twilio-request-id", "")]],
+    told_by: &TWILIO_REFUSES,
+    refusals: &[
+        RefusalRow { sign: TWILIO_REFUSES[0], kind: RefusalKind::Concurrency },
+        RefusalRow { sign: TWILIO_REFUSES[1], kind: RefusalKind::Concurrency },
+    ],
+    reasons: &[Body("code"), Body("TwilioResponse.RestException.Code")],
     ..PLAIN
 };
