@@ -74,6 +74,18 @@ impl Dialect {
         DIALECTS.iter().copied().find(is_shown).unwrap_or(&HTTP)
     }
 
+    /// The dialect that a response shows, by its headers, else by the body of a refusal.
+    pub fn detect_in(response: &VendorResponse<'_>) -> &'static Self {
+        let dialect = Self::detect(response.headers);
+        let parsed = ParsedResponse::of(response, dialect.parse_body(response));
+        dialect.vendor_in(&parsed).unwrap_or(dialect)
+    }
+
+    /// The vendor that the body tells, where the headers do not.
+    fn vendor_in(&self, parsed: &ParsedResponse<'_>) -> Option<&'static Self> {
+        if self.is_general { tables::told_by(parsed) } else { None }
+    }
+
     /// Its name: the first, if it has several.
     pub fn name(&self) -> &'static str {
         self.names.first().copied().unwrap_or_default()
@@ -122,13 +134,9 @@ impl Dialect {
             || !response.status.is_success()
             || self.reads_successes
             || self.refuses_in_success();
-        let mut body = if reads_body { self.parse_body(response.body) } else { ResponseBody::default() };
-        if response.status.is_success() && body.is_in_array {
-            // The elements of a list are data, whatever they look like.
-            body = ResponseBody::default();
-        }
+        let body = if reads_body { self.parse_body(response) } else { ResponseBody::default() };
         let parsed = ParsedResponse::of(response, body);
-        let vendor = if self.is_general { tables::told_by(&parsed).unwrap_or(self) } else { self };
+        let vendor = self.vendor_in(&parsed).unwrap_or(self);
 
         let mut quotas = self.header_quotas(&parsed);
         let implied = vendor.body_quotas.and_then(|read| read(&parsed, &mut quotas));
@@ -172,13 +180,15 @@ impl Dialect {
     }
 
     /// A general dialect reads what every vendor's does: the body tells which one it is.
-    fn parse_body(&self, bytes: &[u8]) -> ResponseBody {
-        ResponseBody::parse(bytes, |key| {
+    fn parse_body(&self, response: &VendorResponse<'_>) -> ResponseBody {
+        let body = ResponseBody::parse(response.body, |key| {
             let shared = refusal::MEMBERS.contains(&key) || body_quotas::MEMBERS.contains(&key);
             shared
                 || self.reads(key)
                 || (self.is_general && DIALECTS.iter().any(|dialect| dialect.reads(key)))
-        })
+        });
+        // The elements of a list are data, whatever they look like.
+        if response.status.is_success() && body.is_in_array { ResponseBody::default() } else { body }
     }
 
     fn reads(&self, key: &str) -> bool {

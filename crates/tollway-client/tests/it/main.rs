@@ -10,6 +10,7 @@ mod limits;
 mod requests;
 mod shown;
 mod tokens;
+mod vendors;
 
 use tollway::{Config, Limiter};
 use tollway_client::ApiClient;
