@@ -40,6 +40,7 @@ const LAMBDA_CONCURRENCY: &[&str] = &[
 
 /// Where AWS tells the code: in JSON, in the XML of the query protocol, of EC2, and of S3, which may refuse in a 200.
 const AWS_JSON: ResponseSign = sign(AWS_ERRORS, Body("__type"), IsAwsCode(AWS_THROTTLES));
+const AWS_CODE: ResponseSign = sign(AWS_ERRORS, Body("code"), IsAwsCode(AWS_THROTTLES));
 const AWS_QUERY: ResponseSign = sign(AWS_ERRORS, Body("ErrorResponse.Error.Code"), IsAwsCode(AWS_THROTTLES));
 const AWS_EC2: ResponseSign = sign(AWS_ERRORS, Body("Response.Errors.Error.Code"), IsAwsCode(AWS_THROTTLES));
 const AWS_S3: ResponseSign = sign(ANY, Body("Error.Code"), IsAwsCode(AWS_THROTTLES));
@@ -47,8 +48,9 @@ const AWS_S3: ResponseSign = sign(ANY, Body("Error.Code"), IsAwsCode(AWS_THROTTL
 /// One dialect for all services: the header, JSON and XML name the same codes. No counters and, but for a few, no waits.
 pub(super) static AWS: Dialect = Dialect {
     names: &["aws"],
-    detected_by: &[&[("x-amzn-errortype", "")], &[("x-amzn-requestid", "")], &[("x-amz-request-id", "")]],
-    told_by: &[AWS_JSON, AWS_QUERY, AWS_EC2, AWS_S3],
+    // The ids of requests are those of all vendors behind its gateway.
+    detected_by: &[&[("x-amzn-errortype", "")]],
+    told_by: &[AWS_JSON, AWS_CODE, AWS_QUERY, AWS_EC2, AWS_S3],
     refusals: &[
         refused(&[429], Body("Reason"), IsOneOf(LAMBDA_CONCURRENCY), RefusalKind::Concurrency),
         // The quota of a usage plan of the API Gateway: of a day, a week or a month.
@@ -58,7 +60,7 @@ pub(super) static AWS: Dialect = Dialect {
             kind: RefusalKind::DailyQuota,
         },
         refused(AWS_ERRORS, Header("x-amzn-errortype"), IsAwsCode(AWS_THROTTLES), RefusalKind::Rate),
-        refused(AWS_ERRORS, Body("code"), IsAwsCode(AWS_THROTTLES), RefusalKind::Rate),
+        RefusalRow { sign: AWS_CODE, kind: RefusalKind::Rate },
         RefusalRow { sign: AWS_JSON, kind: RefusalKind::Rate },
         RefusalRow { sign: AWS_QUERY, kind: RefusalKind::Rate },
         RefusalRow { sign: AWS_EC2, kind: RefusalKind::Rate },
