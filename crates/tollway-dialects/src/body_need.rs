@@ -7,15 +7,16 @@ use http::{HeaderMap, StatusCode};
 use crate::body::{BODY_BYTES_MAX, trimmed};
 use crate::dialect::Dialect;
 
-/// Types of bodies whose parts are read as they come, and of content that tells no refusal.
-const STREAMS: [&str; 8] = [
-    "text/event-stream",
-    "application/x-ndjson",
-    "application/ndjson",
-    "application/jsonl",
-    "application/x-jsonlines",
-    "application/json-seq",
-    "application/stream+json",
+/// Words in the types of bodies whose parts are read as they come: events, lines of JSON, parts.
+const STREAMS: [&str; 9] = [
+    "event-stream",
+    "ndjson",
+    "jsonl",
+    "json-lines",
+    "jsonlines",
+    "json-seq",
+    "json-stream",
+    "stream+json",
     "multipart/",
 ];
 
@@ -44,7 +45,7 @@ impl Dialect {
     pub fn body_need(&self, status: StatusCode, headers: &HeaderMap, asks: bool) -> Option<BodyNeed> {
         let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
         let kind = kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
-        if STREAMS.iter().any(|stream| kind.starts_with(stream)) {
+        if STREAMS.iter().any(|word| kind.contains(word)) {
             return None;
         }
         if status.is_client_error() || status.is_server_error() {
@@ -163,6 +164,8 @@ mod tests {
             (429, "text/event-stream; charset=utf-8"),
             (200, "application/x-ndjson"),
             (200, "Application/JSONL"),
+            (200, "application/vnd.vendor.x-ndjson+json"),
+            (500, "application/x-json-stream"),
             (200, "application/octet-stream"),
             (200, "multipart/mixed; boundary=x"),
             (200, "video/mp4"),

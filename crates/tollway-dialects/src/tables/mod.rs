@@ -3,12 +3,14 @@
 //! - `general`: conventions that many vendors share
 //! - `models`: language models
 //! - `platforms`: platforms of many services: AWS, Google
+//! - `work`: vendors of notes, tickets, customers and messages
 //! - `vendors`: the others
 
 mod general;
 mod models;
 mod platforms;
 mod vendors;
+mod work;
 
 use crate::dialect::{Dialect, TokenRule};
 use crate::headers::{HeaderRow, QuotaField, QuotaRows, ValueFormat};
@@ -29,22 +31,22 @@ pub(crate) static DIALECTS: [&Dialect; 29] = [
     &platforms::GOOGLE,
     &vendors::GITHUB,
     &vendors::STRIPE,
-    &vendors::NOTION,
+    &work::NOTION,
     &vendors::SHOPIFY,
     &vendors::SHOPIFY_GRAPHQL,
-    &vendors::ATLASSIAN,
+    &work::ATLASSIAN,
     &vendors::DISCORD,
     &vendors::RIOT,
-    &vendors::SALESFORCE,
-    &vendors::HUBSPOT,
+    &work::SALESFORCE,
+    &work::HUBSPOT,
     &vendors::HELCIM,
     &vendors::X,
     &vendors::GITLAB,
     &vendors::AKAMAI,
     &vendors::PRISJAKT,
     &vendors::REDDIT,
-    &vendors::SLACK,
-    &vendors::TWILIO,
+    &work::SLACK,
+    &work::TWILIO,
     &general::BRAVE,
     &general::WHOOP,
     &general::X_RATELIMIT,
@@ -56,6 +58,8 @@ pub(crate) static DIALECTS: [&Dialect; 29] = [
 pub(crate) fn told_by(parsed: &ParsedResponse<'_>) -> Option<&'static Dialect> {
     DIALECTS.iter().copied().find(|dialect| dialect.told_by.iter().any(|sign| sign.is_in(parsed)))
 }
+
+const A_DAY: Option<u64> = Some(86_400);
 
 /// A row of any status, also of a success: vendors that have one refuse in the body alone.
 const ANY: &[u16] = &[];

@@ -149,6 +149,7 @@ fn the_same_words_elsewhere_are_no_refusal() {
             format!(r#"{{"ok": true, "error": {{"inner": {json}}}}}"#),
             format!("[{json}]"),
             format!("<Message><![CDATA[{body}]]></Message>"),
+            format!("<Wrapper>{body}</Wrapper>"),
             format!("<Log><Entry>{}</Entry></Log>", body.replace('{', "&#123;")),
         ] {
             for status in [200, 400, 403, 500] {
