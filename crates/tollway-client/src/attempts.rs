@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use bytes::Buf;
-use http::{Method, Response};
+use http::{Method, Response, StatusCode};
 use http_body::Body;
 use tokio::runtime::Handle;
 use tollway::config::{Api, ApiEndpoint};
@@ -30,6 +30,9 @@ const BODY_TIME_MIN: Duration = Duration::from_secs(1);
 const OWN_WAIT: Duration = Duration::from_secs(1);
 /// The longest such wait.
 const OWN_WAIT_MAX: Duration = Duration::from_secs(60);
+
+/// The status of an overload, which no other cause has.
+const OVERLOADED: u16 = 529;
 
 /// What a caller says about one call, instead of what the api's config says.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -245,7 +248,7 @@ impl<'c> Running<'c> {
             }
             Ok(response) => {
                 let left = timeout.saturating_sub(self.state().now().since(at).into());
-                let answered = self.answered(response, permits, left).await;
+                let answered = self.answered(response, permits, left, exchange.can_repeat()).await;
                 drop(in_flight);
                 answered
             }
@@ -253,26 +256,29 @@ impl<'c> Running<'c> {
     }
 
     /// Reads what an answer says about limits, and tells the store. `left` is the rest of the attempt's time.
-    async fn answered<B>(&mut self, response: Response<B>, permits: Permits, left: Duration) -> Sent<B>
+    async fn answered<B>(
+        &mut self,
+        response: Response<B>,
+        permits: Permits,
+        left: Duration,
+        can_repeat: bool,
+    ) -> Sent<B>
     where
         B: Body<Data: Buf + Send, Error: Into<BoxError>> + Send + Unpin,
     {
         let (parts, body) = response.into_parts();
         let dialect = dialect_of(&self.api, &parts.headers);
-        let is_stream = parts.headers.get(http::header::CONTENT_TYPE).is_some_and(is_event_stream);
-        let reads_success = dialect.reads_successes() || self.limiter.hook().is_some();
-        let reads = !is_stream && (!parts.status.is_success() || reads_success);
         let mut body = ReadAhead::nothing(body);
-        if reads {
+        if let Some(need) = dialect.body_need(parts.status, &parts.headers, self.limiter.hook().is_some()) {
             // A refusal is one also if its body does not come: its headers say enough.
-            body.read(left.max(BODY_TIME_MIN)).await;
+            body.read(need, parts.status.is_success(), left.max(BODY_TIME_MIN)).await;
         }
         let answer = VendorResponse { status: parts.status, headers: &parts.headers, body: body.ahead() };
         let observed = match self.limiter.hook() {
             Some(hook) => dialect.observe_with(&answer, |response| hook(response)),
             None => dialect.observe(&answer),
         };
-        let refusal = self.refusal(parts.status.as_u16(), &observed);
+        let refusal = self.refusal(parts.status, &observed, can_repeat);
         if let Some(attempt) = self.attempts.last_mut() {
             attempt.status = Some(parts.status);
             (attempt.refusal, attempt.wait) = (refusal, observed.wait);
@@ -285,9 +291,14 @@ impl<'c> Running<'c> {
             }
             None => {
                 // An error of the vendor's says nothing about the rate: it neither raises nor cuts it.
-                match parts.status.is_server_error() {
-                    true => self.state().answered(&permits),
-                    false => self.state().accepted(&permits, &observed.quotas),
+                match (observed.refusal, parts.status.is_server_error()) {
+                    // The answer is the caller's, and all calls wait as long as it tells.
+                    (Some(kind), _) if observed.wait.is_some() => {
+                        self.state().count_refusal(kind);
+                        self.state().refused(&self.api, kind, &permits, &observed).await;
+                    }
+                    (_, true) => self.state().answered(&permits),
+                    (_, false) => self.state().accepted(&permits, &observed.quotas),
                 }
                 let settlement = Settlement { permits, dialect, runtime: Handle::try_current().ok() };
                 Ok(Response::from_parts(parts, body.into_body(settlement)))
@@ -295,14 +306,21 @@ impl<'c> Running<'c> {
         }
     }
 
-    /// Whether the answer means "call later", and why. A status among the backoff codes does, whatever the vendor says;
-    /// overload only then.
-    fn refusal(&self, status: u16, observed: &Observation) -> Option<RefusalKind> {
+    /// Whether the answer means "call later", and why. A status among the backoff codes does, whatever the vendor says.
+    /// Overload only then, and if the status says nothing else. A wait on another status is one of this call alone; the
+    /// answer of the last attempt is the caller's.
+    fn refusal(&self, status: StatusCode, observed: &Observation, can_repeat: bool) -> Option<RefusalKind> {
         let codes = self.options.backoff_codes.as_deref().unwrap_or(self.api.backoff_codes());
+        let is_backoff = codes.contains(&status.as_u16());
         match observed.refusal {
-            Some(RefusalKind::Overload) if !codes.contains(&status) => None,
+            Some(RefusalKind::Overload) if !is_backoff && status.as_u16() != OVERLOADED => None,
             Some(kind) => Some(kind),
-            None => codes.contains(&status).then_some(RefusalKind::Rate),
+            None if is_backoff => Some(RefusalKind::Rate),
+            None => {
+                let wait = observed.wait.filter(|_| status.is_client_error() && can_repeat)?;
+                let fits = wait < Duration::from(self.deadline.since(self.state().now()));
+                (fits && self.attempts.len() <= self.retries).then_some(RefusalKind::Lock)
+            }
         }
     }
 
@@ -353,10 +371,6 @@ fn jitter() -> f64 {
     #[allow(clippy::cast_precision_loss, reason = "32 bits fit")]
     let share = bits as f64 / f64::from(u32::MAX);
     share
-}
-
-fn is_event_stream(value: &http::HeaderValue) -> bool {
-    value.to_str().is_ok_and(|value| value.starts_with("text/event-stream"))
 }
 
 /// The vendor's word for a refusal, or the beginning of its body.

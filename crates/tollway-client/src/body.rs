@@ -9,10 +9,17 @@ use http::HeaderMap;
 use http_body::{Body, Frame, SizeHint};
 use http_body_util::BodyExt;
 use tokio::runtime::Handle;
-use tollway_dialects::{BODY_BYTES_MAX, Dialect, UsageReader};
+use tollway_dialects::{BodyNeed, Dialect, UsageReader};
 
 use crate::acquire::Permits;
 use crate::error::BoxError;
+
+/// How long a body without a length is read ahead: it may be a stream, whose reader waits for what came. A refusal comes at
+/// once, and with a length.
+const SUCCESS_WITHOUT_LENGTH: Duration = Duration::from_millis(250);
+
+/// The same of an error.
+const ERROR_WITHOUT_LENGTH: Duration = Duration::from_secs(5);
 
 /// The body of an answer. It passes everything on; when it ends or is dropped, the cost of the call is settled and its
 /// slot is free.
@@ -66,12 +73,17 @@ impl<B> ReadAhead<B>
 where
     B: Body<Data: Buf + Send, Error: Into<BoxError>> + Send + Unpin,
 {
-    /// Reads as much as a dialect looks at, or as comes in time. An error is kept for the reader of the body.
-    pub(crate) async fn read(&mut self, timeout: Duration) {
+    /// Reads what a dialect needs, or what comes in time. An error is kept for the reader of the body.
+    pub(crate) async fn read(&mut self, mut need: BodyNeed, is_success: bool, timeout: Duration) {
         let Some(mut body) = self.rest.take() else { return };
+        let timeout = match (body.size_hint().exact(), is_success) {
+            (Some(_), _) => timeout,
+            (None, true) => timeout.min(SUCCESS_WITHOUT_LENGTH),
+            (None, false) => timeout.min(ERROR_WITHOUT_LENGTH),
+        };
         let mut ahead = BytesMut::new();
         let read = async {
-            while ahead.len() < BODY_BYTES_MAX {
+            while need.wants_more(&ahead) {
                 match body.frame().await {
                     None => return true,
                     Some(Err(error)) => {

@@ -129,7 +129,8 @@ impl ApiLimiter {
     }
 
     /// Calls this function first to learn whether a response is a refusal: for vendors that refuse inside a 200, or in words of
-    /// their own. Bodies of all responses are then read ahead, up to a bound, except streams of events.
+    /// their own. Bodies are then read ahead, up to 64 KiB, except streams: those of events, of lines of JSON and of content
+    /// that is no text. Of a body without a length it sees what comes within a quarter of a second.
     #[must_use]
     pub fn refused_as(
         self,

@@ -1,11 +1,14 @@
-//! The members of a JSON body that a table asks for. The rest is skipped without being parsed.
+//! The members of a body that a table asks for, in JSON or XML. The rest of JSON is skipped without being parsed.
 
 use std::borrow::Cow;
 
 use serde_json::{Map, Value};
 
-/// The most bytes of a body that are looked at.
-pub const BODY_BYTES_MAX: usize = 1 << 20;
+use crate::xml;
+
+/// The most bytes of a body that are looked at. A refusal has a few hundred; with a stack trace of the vendor's, some
+/// thousand.
+pub const BODY_BYTES_MAX: usize = 64 * 1_024;
 
 /// The longest member that is parsed: what vendors say about limits is short.
 const MEMBER_BYTES_MAX: usize = 16 * 1_024;
@@ -15,20 +18,35 @@ const FOUND_MAX: usize = 32;
 
 /// Members of the top level of a body, or of the first element if the body is an array.
 ///
-/// Of a body that is cut off, these are the members before the cut.
+/// Of a body that is cut off, these are the members before the cut. Of XML, the root element is the only member.
 #[derive(Default)]
-pub(crate) struct ResponseBody(Map<String, Value>);
+pub(crate) struct ResponseBody {
+    members: Map<String, Value>,
+    /// Whether they are those of the first element of an array.
+    pub(crate) is_in_array: bool,
+}
+
+/// A body without a byte order mark and without white space before it.
+pub(crate) fn trimmed(bytes: &[u8]) -> &[u8] {
+    bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes).trim_ascii_start()
+}
 
 impl ResponseBody {
     pub(crate) fn parse(bytes: &[u8], is_wanted: impl Fn(&str) -> bool) -> Self {
         let mut body = Self::default();
-        let _ = body.read(&bytes[..bytes.len().min(BODY_BYTES_MAX)], is_wanted);
+        let bytes = trimmed(&bytes[..bytes.len().min(BODY_BYTES_MAX)]);
+        if bytes.starts_with(b"<") {
+            body.members = xml::parse(&String::from_utf8_lossy(bytes));
+            body.members.retain(|root, _| is_wanted(root));
+        } else {
+            let _ = body.read(bytes, is_wanted);
+        }
         body
     }
 
     /// `None` at the end of what makes sense.
     fn read(&mut self, bytes: &[u8], is_wanted: impl Fn(&str) -> bool) -> Option<()> {
-        let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes).trim_ascii_start();
+        self.is_in_array = bytes.starts_with(b"[");
         let bytes = bytes.strip_prefix(b"[").unwrap_or(bytes).trim_ascii_start();
         let mut rest = bytes.strip_prefix(b"{")?.trim_ascii_start();
         while rest.first() == Some(&b'"') {
@@ -37,7 +55,7 @@ impl ResponseBody {
             let (value, behind) = value.split_at(end_of_value(value)?);
             let key: String = serde_json::from_slice(key).ok()?;
             if value.len() <= MEMBER_BYTES_MAX && is_wanted(&key) {
-                self.0.insert(key, serde_json::from_slice(value).ok()?);
+                self.members.insert(key, serde_json::from_slice(value).ok()?);
             }
             rest = behind.trim_ascii_start().strip_prefix(b",")?.trim_ascii_start();
         }
@@ -47,7 +65,7 @@ impl ResponseBody {
     /// The values at a path such as `error.details.*.retryDelay`, where `*` is every element of an array.
     pub(crate) fn find(&self, path: &str) -> Vec<&Value> {
         let mut keys = path.split('.');
-        let mut found: Vec<&Value> = keys.next().and_then(|key| self.0.get(key)).into_iter().collect();
+        let mut found: Vec<&Value> = keys.next().and_then(|key| self.members.get(key)).into_iter().collect();
         for key in keys {
             found = found.into_iter().flat_map(|value| step(value, key)).take(FOUND_MAX).collect();
         }
@@ -126,6 +144,13 @@ mod tests {
     }
 
     #[test]
+    fn xml_has_the_same_paths() {
+        let body = b"\xef\xbb\xbf\n<Response><Errors><Error><Code>RequestLimitExceeded</Code></Error></Errors></Response>";
+        assert_eq!(texts(body, "Response.Errors.Error.Code"), ["RequestLimitExceeded"]);
+        assert!(ResponseBody::parse(body, |root| root == "Error").members.is_empty());
+    }
+
+    #[test]
     fn members_before_a_cut_are_kept() {
         let body = br#"{"errors":[{"type":"one"}],"data":{"text":"a long ans"#;
         assert_eq!(texts(body, "errors.*.type"), ["one"]);
@@ -141,7 +166,7 @@ mod tests {
             b"\"a\"",
             b"{\"a\":1]}",
         ] {
-            assert!(all(nonsense).0.len() <= 1);
+            assert!(all(nonsense).members.len() <= 1);
         }
     }
 
@@ -149,6 +174,6 @@ mod tests {
     fn unwanted_and_long_members_are_skipped() {
         let long = format!(r#"{{"data":"{}","code":"x","other":1}}"#, "y".repeat(MEMBER_BYTES_MAX));
         let body = ResponseBody::parse(long.as_bytes(), |key| key != "other");
-        assert_eq!(body.0.keys().collect::<Vec<_>>(), ["code"]);
+        assert_eq!(body.members.keys().collect::<Vec<_>>(), ["code"]);
     }
 }

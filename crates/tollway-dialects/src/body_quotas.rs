@@ -1,4 +1,4 @@
-//! Quotas in bodies: Gemini's violations, Shopify's cost of a query.
+//! Quotas in bodies: Gemini's violations, the metadata of Google's errors, Shopify's cost of a query.
 
 use std::time::Duration;
 
@@ -16,8 +16,8 @@ pub(crate) type BodyQuotas = fn(&ParsedResponse<'_>, &mut Vec<VendorQuota>) -> O
 /// The members of a body that these functions read.
 pub(crate) const MEMBERS: [&str; 2] = ["error", "extensions"];
 
-/// Gemini's daily quotas end at midnight here.
-const GEMINI_ZONE: &str = "America/Los_Angeles";
+/// Google's daily quotas end at midnight here.
+const GOOGLE_ZONE: &str = "America/Los_Angeles";
 
 /// `error.details[]` of type `QuotaFailure`: every violation is a quota with nothing left.
 pub(crate) fn gemini(parsed: &ParsedResponse<'_>, quotas: &mut Vec<VendorQuota>) -> Option<Duration> {
@@ -39,16 +39,32 @@ fn gemini_quota(violation: &Value, parsed: &ParsedResponse<'_>) -> VendorQuota {
     } else {
         QuotaUnit::Requests
     };
+    exhausted(&id, unit, said("quotaValue").and_then(|value| count(&value)), parsed)
+}
+
+/// `error.details[]` of type `ErrorInfo`: its metadata names the quota.
+pub(crate) fn google(parsed: &ParsedResponse<'_>, quotas: &mut Vec<VendorQuota>) -> Option<Duration> {
+    for metadata in parsed.body.find("error.details.*.metadata") {
+        let said = |key: &str| metadata.get(key).and_then(text);
+        let Some(id) = said("quota_limit").filter(|_| quotas.len() < QUOTAS_MAX) else { continue };
+        let limit = said("quota_limit_value").and_then(|value| count(&value)).filter(|limit| *limit > 0);
+        quotas.push(exhausted(&id, QuotaUnit::Requests, limit, parsed));
+    }
+    None
+}
+
+/// A quota of Google's with nothing left. Its name tells its window.
+fn exhausted(id: &str, unit: QuotaUnit, limit: Option<u64>, parsed: &ParsedResponse<'_>) -> VendorQuota {
     let window = if id.contains("PerDay") {
         Some(DAY)
     } else {
         id.contains("PerMinute").then_some(Duration::from_secs(60))
     };
-    let midnight = || times::until_midnight(GEMINI_ZONE, parsed.sent?).map(QuotaReset::WindowEnds);
+    let midnight = || times::until_midnight(GOOGLE_ZONE, parsed.sent?).map(QuotaReset::WindowEnds);
     VendorQuota {
-        name: clean(&id),
+        name: clean(id),
         unit,
-        limit: said("quotaValue").and_then(|value| count(&value)),
+        limit,
         window,
         remaining: Some(0),
         reset: window.filter(|window| *window == DAY).and_then(|_| midnight()),

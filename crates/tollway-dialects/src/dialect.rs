@@ -10,8 +10,8 @@ use crate::headers::{self, QuotaRows};
 use crate::observation::{Observation, RefusalKind, VendorQuota, clean};
 use crate::ratelimit_fields;
 use crate::refusal::{self, RefusalRow};
-use crate::response::{ParsedResponse, ResponseField, VendorResponse};
-use crate::tables::{DIALECTS, HTTP};
+use crate::response::{ParsedResponse, ResponseField, ResponseSign, VendorResponse};
+use crate::tables::{self, DIALECTS, HTTP};
 use crate::usage::TokenUsage;
 use crate::wait::{self, WaitRow};
 
@@ -23,6 +23,10 @@ pub struct Dialect {
     pub(crate) names: &'static [&'static str],
     /// Headers by which it is detected: all of one group, each with a part of its value.
     pub(crate) detected_by: &'static [&'static [(&'static str, &'static str)]],
+    /// Signs of its refusals that no other vendor sends, for responses without headers of its own.
+    pub(crate) told_by: &'static [ResponseSign],
+    /// Whether it is a convention of many vendors: then a refusal's body may tell which one it is.
+    pub(crate) is_general: bool,
     pub(crate) quotas: &'static [QuotaRows],
     /// Whether it has the IETF's `RateLimit` and `RateLimit-Policy`.
     pub(crate) ratelimit_fields: bool,
@@ -31,7 +35,7 @@ pub struct Dialect {
     /// Where the vendor names the limit that refused.
     pub(crate) reasons: &'static [ResponseField],
     pub(crate) body_quotas: Option<BodyQuotas>,
-    /// Whether bodies of successes are read: they may be refusals, or tell of quotas.
+    /// Whether the bodies of all successes are read: they tell of quotas.
     pub(crate) reads_successes: bool,
     pub(crate) token_rule: TokenRule,
 }
@@ -60,7 +64,8 @@ impl Dialect {
     /// The dialect that a response's headers show; `http`, which knows `Retry-After` and little else, if none
     /// does.
     ///
-    /// Vendors that send no headers of their own, such as Gemini, are not detected. Name the dialect if you know it.
+    /// Vendors that send no headers of their own, such as Gemini, are known by the bodies of their refusals: then
+    /// [`observe`](Self::observe) of a general dialect reads what theirs reads.
     pub fn detect(headers: &HeaderMap) -> &'static Self {
         let is_there = |(header, part): &(&str, &str)| {
             headers.get(*header).is_some_and(|value| value.to_str().is_ok_and(|value| value.contains(part)))
@@ -69,14 +74,21 @@ impl Dialect {
         DIALECTS.iter().copied().find(is_shown).unwrap_or(&HTTP)
     }
 
+    /// The dialect that a response shows, by its headers, else by the body of a refusal.
+    pub fn detect_in(response: &VendorResponse<'_>) -> &'static Self {
+        let dialect = Self::detect(response.headers);
+        let parsed = ParsedResponse::of(response, dialect.parse_body(response));
+        dialect.vendor_in(&parsed).unwrap_or(dialect)
+    }
+
+    /// The vendor that the body tells, where the headers do not.
+    fn vendor_in(&self, parsed: &ParsedResponse<'_>) -> Option<&'static Self> {
+        if self.is_general { tables::told_by(parsed) } else { None }
+    }
+
     /// Its name: the first, if it has several.
     pub fn name(&self) -> &'static str {
         self.names.first().copied().unwrap_or_default()
-    }
-
-    /// Whether the body of a success has to be read, too: it may be a refusal, or tell of quotas.
-    pub fn reads_successes(&self) -> bool {
-        self.reads_successes
     }
 
     /// How much of a unit of limits a call has used, as this vendor counts: `tokens`, `input_tokens` or `output_tokens`.
@@ -118,19 +130,24 @@ impl Dialect {
         refused_as: impl Fn(&VendorResponse<'_>) -> Option<RefusalKind>,
     ) -> Observation {
         let known = refused_as(response);
-        let reads_body = known.is_some() || self.reads_successes || !response.status.is_success();
-        let body = if reads_body { self.parse_body(response.body) } else { ResponseBody::default() };
+        let reads_body = known.is_some()
+            || !response.status.is_success()
+            || self.reads_successes
+            || self.refuses_in_success();
+        let body = if reads_body { self.parse_body(response) } else { ResponseBody::default() };
         let parsed = ParsedResponse::of(response, body);
+        let vendor = self.vendor_in(&parsed).unwrap_or(self);
 
         let mut quotas = self.header_quotas(&parsed);
-        let implied = self.body_quotas.and_then(|read| read(&parsed, &mut quotas));
+        let implied = vendor.body_quotas.and_then(|read| read(&parsed, &mut quotas));
         refusal::mark_violated_policies(&parsed, &mut quotas);
 
-        let refusal = known.or_else(|| refusal::classify(self.refusals, &parsed, &quotas));
         let is_error = parsed.status.is_client_error() || parsed.status.is_server_error();
+        let is_told = is_error && wait::has_retry_after(&parsed);
+        let refusal = known.or_else(|| refusal::classify(vendor.refusals, &parsed, &quotas, is_told));
         let mut wait = None;
         if is_error || refusal.is_some() {
-            wait = wait::told(self.waits, &parsed, refusal);
+            wait = wait::told(vendor.waits, &parsed, refusal);
         }
         if let Some(refusal) = refusal {
             wait = wait.or(implied).or_else(|| wait::until_reset(&quotas, refusal));
@@ -138,7 +155,7 @@ impl Dialect {
         Observation {
             refusal,
             wait: wait.map(|wait| wait::capped(wait, refusal)),
-            reason: refusal.and_then(|refusal| self.reason(refusal, &parsed, &quotas)),
+            reason: refusal.and_then(|refusal| vendor.reason(refusal, &parsed, &quotas)),
             quotas,
         }
     }
@@ -157,13 +174,28 @@ impl Dialect {
         quotas
     }
 
-    fn parse_body(&self, bytes: &[u8]) -> ResponseBody {
-        let fields = self.refusals.iter().map(|row| row.field);
-        let fields = fields.chain(self.waits.iter().map(|row| row.field)).chain(self.reasons.iter().copied());
-        let of_rows = |key: &str| fields.clone().any(|field| field.member() == Some(key));
-        ResponseBody::parse(bytes, |key| {
-            refusal::MEMBERS.contains(&key) || body_quotas::MEMBERS.contains(&key) || of_rows(key)
-        })
+    /// Whether one of its refusals may be a success by its status.
+    pub(crate) fn refuses_in_success(&self) -> bool {
+        self.is_general || self.refusals.iter().any(|row| row.sign.fits_success())
+    }
+
+    /// A general dialect reads what every vendor's does: the body tells which one it is.
+    fn parse_body(&self, response: &VendorResponse<'_>) -> ResponseBody {
+        let body = ResponseBody::parse(response.body, |key| {
+            let shared = refusal::MEMBERS.contains(&key) || body_quotas::MEMBERS.contains(&key);
+            shared
+                || self.reads(key)
+                || (self.is_general && DIALECTS.iter().any(|dialect| dialect.reads(key)))
+        });
+        // The elements of a list are data, whatever they look like.
+        if response.status.is_success() && body.is_in_array { ResponseBody::default() } else { body }
+    }
+
+    fn reads(&self, key: &str) -> bool {
+        let signs = self.told_by.iter().chain(self.refusals.iter().map(|row| &row.sign));
+        let fields = self.waits.iter().map(|row| row.field).chain(self.reasons.iter().copied());
+        let members = signs.flat_map(ResponseSign::members).chain(fields.filter_map(ResponseField::member));
+        members.into_iter().any(|member| member == key)
     }
 
     /// The vendor's word. Of a daily quota it is its name: the word may be about a shorter one that is used up too.

@@ -41,6 +41,7 @@ pub(crate) enum QuotaField {
     Remaining,
     Used,
     Reset,
+    Window,
     Name,
 }
 
@@ -144,7 +145,11 @@ impl QuotaDrafts {
                 self.add_resets(text, |part| Some(times::until(part, sent)? + Duration::from_secs(1)))
             }
             ValueFormat::Milliseconds => {
-                self.current().reset = Some(Decimal::parse(text)?.milliseconds()?);
+                let length = Decimal::parse(text)?.milliseconds()?;
+                match row.field {
+                    QuotaField::Window => self.current().window = Some(length).filter(|l| !l.is_zero()),
+                    _ => self.current().reset = Some(length),
+                }
                 Some(())
             }
             ValueFormat::Text => {
@@ -230,7 +235,7 @@ impl QuotaDraft {
             QuotaField::Limit => self.limit = Some(number).filter(|limit| *limit > 0),
             QuotaField::Remaining => self.remaining = Some(number),
             QuotaField::Used => self.used = Some(number),
-            QuotaField::Reset | QuotaField::Name => {}
+            QuotaField::Reset | QuotaField::Window | QuotaField::Name => {}
         }
     }
 }

@@ -32,7 +32,7 @@
 //! # Dialects
 //!
 //! [`Dialect::names`] lists them. `http` is the fallback: it knows `Retry-After` and the statuses 429, 503 and 529, which
-//! all others know too.
+//! all others know too, and refusals of vendors that send no headers of their own.
 //!
 //! | names | what is special |
 //! |---|---|
@@ -44,7 +44,10 @@
 //! | `anthropic` | four quotas, refilled continuously; 529 is overload |
 //! | `gemini` | quotas in the body; a daily refusal lasts until midnight in California, whatever its `retryDelay`; a limit of 0 is no access |
 //! | `github` | 403 or 429; the secondary limit is in the text; GraphQL refuses inside a 200 |
-//! | `stripe` | a reason, and without one a lock timeout |
+//! | `stripe` | a reason; a lock timeout has a code of its own |
+//! | `slack`, `twilio` | refusals in the body: in a 200, or by a code |
+//! | `aws` | one list of codes for all services, in a header, in JSON and in XML |
+//! | `google` | a 403 with a reason, or details that name the quota |
 //! | `notion`, `atlassian`, `discord` | a reason beside the wait |
 //! | `shopify`, `shopify-graphql` | fill levels; GraphQL refuses inside a 200 |
 //! | `salesforce`, `hubspot`, `helcim`, `x`, `twitter` | daily and shorter quotas at once |
@@ -54,6 +57,9 @@
 //!
 //! - The refusal is classified first: by the vendor's rows for status, headers and body, then by problem type, then by
 //!   status. A rate is a daily quota if a quota of a day or longer is used up.
+//! - A general dialect (`http`, `ietf`, `x-ratelimit`, `brave`, `whoop`) reads the bodies of all vendors, at exact places. Of
+//!   a success it reads only what begins like a refusal; [`Dialect::body_need`] says how much is needed.
+//! - `Retry-After` makes a refusal of 403, 408, 413, 423, 425 and 5xx. On other statuses it is a wait of this one call.
 //! - A wait comes from `Retry-After-Ms`, then `Retry-After`, then the vendor's own field, then from the reset of quotas
 //!   that are used up. The reset of a quota that passed is never a wait: gateways show the wrong one.
 //! - Waits are at most [`WAIT_MAX`], after a daily quota [`DAILY_WAIT_MAX`].
@@ -82,7 +88,8 @@
 //! | `tables` | the dialects: one row for each header, refusal and wait |
 //! | `dialect` | a dialect, its detection, and `observe` |
 //! | `observation` | the result, and its bounds |
-//! | `response`, `body` | the fields of a response that rows name; members of a JSON body |
+//! | `response`, `body`, `xml` | the fields of a response that rows name; members of a body |
+//! | `body_need` | how much of a body has to be read |
 //! | `headers`, `body_quotas` | quotas in headers and in bodies |
 //! | `refusal`, `wait` | the kind of a refusal; the wait |
 //! | `durations`, `times` | numbers and durations; points in time |
@@ -92,6 +99,7 @@
 #![forbid(unsafe_code)]
 
 mod body;
+mod body_need;
 mod body_quotas;
 mod dialect;
 mod durations;
@@ -106,8 +114,10 @@ mod times;
 mod usage;
 mod usage_scanner;
 mod wait;
+mod xml;
 
 pub use body::BODY_BYTES_MAX;
+pub use body_need::BodyNeed;
 pub use dialect::Dialect;
 pub use observation::{
     DAILY_WAIT_MAX, Observation, QuotaReset, QuotaUnit, RefusalKind, VendorQuota, WAIT_MAX,

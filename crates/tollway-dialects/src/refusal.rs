@@ -2,14 +2,11 @@
 
 use crate::observation::{QuotaUnit, RefusalKind, VendorQuota};
 use crate::response::ResponseField::Body;
-use crate::response::{ParsedResponse, ResponseField, TextMatch};
+use crate::response::{ParsedResponse, ResponseSign, TextMatch};
 
-/// A refusal that is told by one field of a response. The first row that fits decides.
+/// A refusal that is told by a sign in the response. The first row that fits decides.
 pub(crate) struct RefusalRow {
-    /// The statuses that it may have; none means all, also success.
-    pub(crate) statuses: &'static [u16],
-    pub(crate) field: ResponseField,
-    pub(crate) text: TextMatch,
+    pub(crate) sign: ResponseSign,
     pub(crate) kind: RefusalKind,
 }
 
@@ -27,7 +24,8 @@ const VIOLATED_POLICIES: &str = "violated-policies.*";
 pub(crate) const MEMBERS: [&str; 2] = ["type", "violated-policies"];
 
 const fn problem_type(text: &'static str, kind: RefusalKind) -> RefusalRow {
-    RefusalRow { statuses: &[403, 429, 503], field: Body("type"), text: TextMatch::Contains(text), kind }
+    let sign = ResponseSign::new(&[403, 429, 503], Body("type"), TextMatch::Contains(text));
+    RefusalRow { sign, kind }
 }
 
 /// Marks the quotas that a problem names as used up.
@@ -39,14 +37,16 @@ pub(crate) fn mark_violated_policies(parsed: &ParsedResponse<'_>, quotas: &mut [
     }
 }
 
-/// The kind of refusal: by the vendor's rows, then by problem type, then by status.
+/// The kind of refusal: by the vendor's rows, then by problem type, then by status. `told` is whether the response has a
+/// `Retry-After`.
 pub(crate) fn classify(
     rows: &[RefusalRow],
     parsed: &ParsedResponse<'_>,
     quotas: &[VendorQuota],
+    told: bool,
 ) -> Option<RefusalKind> {
-    let row = rows.iter().chain(&PROBLEM_TYPES).find(|row| row.fits(parsed));
-    let kind = row.map(|row| row.kind).or_else(|| by_status(parsed.status.as_u16()))?;
+    let row = rows.iter().chain(&PROBLEM_TYPES).find(|row| row.sign.is_in(parsed));
+    let kind = row.map(|row| row.kind).or_else(|| by_status(parsed.status.as_u16(), told))?;
     Some(if kind == RefusalKind::Rate { by_exhausted(quotas) } else { kind })
 }
 
@@ -63,17 +63,14 @@ fn by_exhausted(quotas: &[VendorQuota]) -> RefusalKind {
     }
 }
 
-fn by_status(status: u16) -> Option<RefusalKind> {
+/// A wait makes a refusal of statuses that are about this caller, or about the server. On others, such as 404 and 409, it is
+/// about this one call.
+fn by_status(status: u16, told: bool) -> Option<RefusalKind> {
     match status {
         429 => Some(RefusalKind::Rate),
         503 | 529 => Some(RefusalKind::Overload),
+        403 if told => Some(RefusalKind::Rate),
+        408 | 413 | 423 | 425 | 500..=599 if told => Some(RefusalKind::Overload),
         _ => None,
-    }
-}
-
-impl RefusalRow {
-    fn fits(&self, parsed: &ParsedResponse<'_>) -> bool {
-        (self.statuses.is_empty() || self.statuses.contains(&parsed.status.as_u16()))
-            && self.text.fits(&parsed.texts(self.field))
     }
 }

@@ -46,6 +46,11 @@ pub(crate) fn told(
     rows.filter_map(|row| row.told(parsed)).find(|wait| !wait.is_zero())
 }
 
+/// Whether the response has a `Retry-After` that makes sense.
+pub(crate) fn has_retry_after(parsed: &ParsedResponse<'_>) -> bool {
+    RETRY_AFTER.iter().filter_map(|row| row.told(parsed)).any(|wait| !wait.is_zero())
+}
+
 /// The time until the used up quotas come back: of several, the last counts. Quotas that passed say nothing about it.
 ///
 /// A bucket refills before it is full, so the time until then is not a wait.

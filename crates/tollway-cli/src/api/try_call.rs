@@ -159,7 +159,7 @@ impl Answers {
         api: Api,
     ) -> impl Fn(&tollway_client::VendorResponse<'_>) -> Option<tollway_client::RefusalKind> {
         move |response| {
-            let dialect = api.dialect().unwrap_or_else(|| Dialect::detect(response.headers));
+            let dialect = api.dialect().unwrap_or_else(|| Dialect::detect_in(response));
             let said = Said { dialect: dialect.name(), observation: dialect.observe(response) };
             self.0.lock().unwrap_or_else(PoisonError::into_inner).push(said);
             None

@@ -154,7 +154,7 @@ pub(super) fn list_dialects(output: &Output) -> Result<(), Failure> {
         return output.json(&json!({"dialects": dialects.collect::<Vec<_>>()}));
     }
     for dialect in VendorDialect::all() {
-        output.line(format_args!("{STRONG}{:11}{STRONG:#}  {}", dialect.name(), dialect.about()))?;
+        output.line(format_args!("{STRONG}{:15}{STRONG:#}  {}", dialect.name(), dialect.about()))?;
     }
     Ok(())
 }

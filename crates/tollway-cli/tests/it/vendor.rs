@@ -162,6 +162,6 @@ fn wrong_arguments_say_what_to_write() {
 #[test]
 fn dialects_are_listed() {
     let (exit, list, _) = Home::new().run(&["vendor", "--list-dialects"]);
-    assert_eq!((exit, list.lines().count()), (0, 12));
-    assert!(list.contains("shopify      the fill level"), "{list}");
+    assert_eq!((exit, list.lines().count()), (0, 23));
+    assert!(list.contains("shopify          the fill level"), "{list}");
 }

@@ -1,6 +1,7 @@
 //! The client against a real HTTP vendor.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
+mod bodies;
 mod budget;
 mod doors;
 mod feedback;
@@ -9,6 +10,7 @@ mod limits;
 mod requests;
 mod shown;
 mod tokens;
+mod vendors;
 
 use tollway::{Config, Limiter};
 use tollway_client::ApiClient;

@@ -2,43 +2,51 @@
 //!
 //! - `general`: conventions that many vendors share
 //! - `models`: language models
+//! - `platforms`: platforms of many services: AWS, Google
+//! - `work`: vendors of notes, tickets, customers and messages
 //! - `vendors`: the others
 
 mod general;
 mod models;
+mod platforms;
 mod vendors;
+mod work;
 
 use crate::dialect::{Dialect, TokenRule};
 use crate::headers::{HeaderRow, QuotaField, QuotaRows, ValueFormat};
 use crate::observation::{QuotaUnit, RefusalKind};
 use crate::refusal::RefusalRow;
-use crate::response::{ResponseField, TextMatch};
+use crate::response::{ParsedResponse, ResponseField, ResponseSign, TextMatch};
 use crate::wait::{WaitFormat, WaitRow};
 
 pub(crate) use general::HTTP;
 
 /// All dialects, in the order in which they are detected: those with headers of their own first, the general ones last.
-pub(crate) static DIALECTS: [&Dialect; 25] = [
+pub(crate) static DIALECTS: [&Dialect; 29] = [
     &models::ANTHROPIC,
     &models::AZURE_OPENAI,
     &models::OPENAI,
     &models::GEMINI,
+    &platforms::AWS,
+    &platforms::GOOGLE,
     &vendors::GITHUB,
     &vendors::STRIPE,
-    &vendors::NOTION,
+    &work::NOTION,
     &vendors::SHOPIFY,
     &vendors::SHOPIFY_GRAPHQL,
-    &vendors::ATLASSIAN,
+    &work::ATLASSIAN,
     &vendors::DISCORD,
     &vendors::RIOT,
-    &vendors::SALESFORCE,
-    &vendors::HUBSPOT,
+    &work::SALESFORCE,
+    &work::HUBSPOT,
     &vendors::HELCIM,
     &vendors::X,
     &vendors::GITLAB,
     &vendors::AKAMAI,
     &vendors::PRISJAKT,
     &vendors::REDDIT,
+    &work::SLACK,
+    &work::TWILIO,
     &general::BRAVE,
     &general::WHOOP,
     &general::X_RATELIMIT,
@@ -46,13 +54,22 @@ pub(crate) static DIALECTS: [&Dialect; 25] = [
     &HTTP,
 ];
 
-/// A row of any status.
+/// The vendor that the body of a refusal tells. A vendor that is a service of a platform goes before the platform.
+pub(crate) fn told_by(parsed: &ParsedResponse<'_>) -> Option<&'static Dialect> {
+    DIALECTS.iter().copied().find(|dialect| dialect.told_by.iter().any(|sign| sign.is_in(parsed)))
+}
+
+const A_DAY: Option<u64> = Some(86_400);
+
+/// A row of any status, also of a success: vendors that have one refuse in the body alone.
 const ANY: &[u16] = &[];
 
 /// A dialect that knows nothing but `Retry-After` and the statuses 429, 503 and 529.
 const PLAIN: Dialect = Dialect {
     names: &[],
     detected_by: &[],
+    told_by: &[],
+    is_general: false,
     quotas: &[],
     ratelimit_fields: false,
     refusals: &[],
@@ -101,7 +118,11 @@ const fn refused(
     text: TextMatch,
     kind: RefusalKind,
 ) -> RefusalRow {
-    RefusalRow { statuses, field, text, kind }
+    RefusalRow { sign: ResponseSign::new(statuses, field, text), kind }
+}
+
+const fn sign(statuses: &'static [u16], field: ResponseField, text: TextMatch) -> ResponseSign {
+    ResponseSign::new(statuses, field, text)
 }
 
 const fn wait(field: ResponseField, format: WaitFormat) -> WaitRow {

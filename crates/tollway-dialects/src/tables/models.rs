@@ -1,13 +1,13 @@
 //! Vendors of language models.
 
-use super::{ANY, PLAIN, REQUESTS, limit, refused, remaining, reset, wait};
+use super::{PLAIN, REQUESTS, limit, refused, remaining, reset, sign, wait};
 use crate::body_quotas;
 use crate::dialect::{Dialect, TokenRule};
 use crate::headers::{HeaderRow, QuotaField, QuotaRows, ValueFormat};
 use crate::observation::{QuotaUnit, RefusalKind};
 use crate::refusal::RefusalRow;
 use crate::response::ResponseField::Body;
-use crate::response::TextMatch::{Contains, Is};
+use crate::response::TextMatch::{Begins, Contains, Is, IsOneOf, Present};
 use crate::wait::{WaitFormat, WaitRow};
 
 /// A quota whose reset is the time until its bucket is full.
@@ -37,6 +37,10 @@ pub(super) static OPENAI: Dialect = Dialect {
         &[("x-ratelimit-limit-requests", "")],
         &[("x-ratelimit-limit-tokens", "")],
         &[("openai-processing-ms", "")],
+    ],
+    told_by: &[
+        sign(&[429], Body("error.code"), IsOneOf(&["insufficient_quota", "rate_limit_exceeded"])),
+        sign(&[429], Body("error.type"), Is("insufficient_quota")),
     ],
     quotas: &[
         QuotaRows { headers: &OPENAI_REQUESTS, ..BUCKET },
@@ -93,6 +97,9 @@ pub(super) static AZURE_OPENAI: Dialect = Dialect {
     ..PLAIN
 };
 
+/// Overload is 529; gateways before it make other statuses of it.
+const ANTHROPIC_REFUSES: &[u16] = &[429, 500, 503, 529];
+
 pub(super) static ANTHROPIC: Dialect = Dialect {
     names: &["anthropic"],
     token_rule: TokenRule::WithoutCache,
@@ -103,6 +110,12 @@ pub(super) static ANTHROPIC: Dialect = Dialect {
         &[("anthropic-ratelimit-unified-status", "")],
         &[("anthropic-organization-id", "")],
     ],
+    told_by: &[sign(
+        ANTHROPIC_REFUSES,
+        Body("error.type"),
+        IsOneOf(&["rate_limit_error", "overloaded_error"]),
+    )
+    .and(Body("type"), Is("error"))],
     quotas: &[
         QuotaRows {
             headers: &[
@@ -142,7 +155,7 @@ pub(super) static ANTHROPIC: Dialect = Dialect {
         QuotaRows { name: Some("unified"), unit: QuotaUnit::Tokens, headers: &UNIFIED, ..REQUESTS },
     ],
     refusals: &[
-        refused(ANY, Body("error.type"), Is("overloaded_error"), RefusalKind::Overload),
+        refused(ANTHROPIC_REFUSES, Body("error.type"), Is("overloaded_error"), RefusalKind::Overload),
         refused(&[429], Body("error.message"), Contains("concurrent"), RefusalKind::Concurrency),
     ],
     reasons: &[Body("error.type")],
@@ -163,6 +176,10 @@ const UNIFIED: [HeaderRow; 2] = [
 pub(super) static GEMINI: Dialect = Dialect {
     names: &["gemini"],
     token_rule: TokenRule::InputOnly,
+    told_by: &[
+        sign(&[429], Body("error.details.*.violations.*.quotaMetric"), Begins("generativelanguage.")),
+        sign(&[429], Body("error.details.*.violations.*.quotaId"), Present),
+    ],
     refusals: &[
         refused(&[429], Body("error.details.*.violations.*.quotaValue"), Is("0"), RefusalKind::NoAccess),
         refused(&[429], Body("error.message"), Contains("limit: 0"), RefusalKind::NoAccess),

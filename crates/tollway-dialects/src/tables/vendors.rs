@@ -1,26 +1,35 @@
-//! Vendors with headers or errors of their own.
+//! Vendors with headers or errors of their own: code, payments, shops, chats, games.
 
 use super::general::OLDER_RATELIMIT_FIELDS;
 use super::{
-    ANY, PLAIN, REQUESTS, limit, name, refused, remaining, reset, reset_in, used, used_of_limit, wait,
+    A_DAY, ANY, PLAIN, REQUESTS, limit, name, refused, remaining, reset, reset_in, sign, used, used_of_limit,
+    wait,
 };
 use crate::body_quotas;
 use crate::dialect::Dialect;
 use crate::headers::{HeaderRow, QuotaField, QuotaRows, ValueFormat};
 use crate::observation::RefusalKind;
+use crate::refusal::RefusalRow;
 use crate::response::ResponseField::{Body, Header};
-use crate::response::TextMatch::{Absent, Contains, Is, Present};
+use crate::response::ResponseSign;
+use crate::response::TextMatch::{Begins, Is, IsOneOf, Present};
 use crate::wait::WaitFormat;
-
-const A_DAY: Option<u64> = Some(86_400);
 
 /// Statuses with which GitHub refuses; most 403 are about permissions.
 const GITHUB_REFUSES: &[u16] = &[403, 429];
+
+/// GraphQL refuses inside a 200.
+const GITHUB_GRAPHQL: ResponseSign =
+    sign(ANY, Body("errors.*.type"), IsOneOf(&["RATE_LIMITED", "RATE_LIMIT"]));
 
 /// The secondary limit is only told in the message. The reset is a second early.
 pub(super) static GITHUB: Dialect = Dialect {
     names: &["github"],
     detected_by: &[&[("x-github-request-id", "")], &[("x-ratelimit-resource", "")]],
+    told_by: &[
+        sign(GITHUB_REFUSES, Body("documentation_url"), Begins("https://docs.github.com/")),
+        GITHUB_GRAPHQL,
+    ],
     quotas: &[QuotaRows {
         headers: &[
             limit("x-ratelimit-limit"),
@@ -32,14 +41,23 @@ pub(super) static GITHUB: Dialect = Dialect {
         ..REQUESTS
     }],
     refusals: &[
-        refused(ANY, Body("errors.*.type"), Contains("RATE_LIMIT"), RefusalKind::Rate),
-        refused(GITHUB_REFUSES, Body("message"), Contains("secondary rate limit"), RefusalKind::Rate),
-        refused(GITHUB_REFUSES, Body("message"), Contains("abuse detection"), RefusalKind::Rate),
+        RefusalRow { sign: GITHUB_GRAPHQL, kind: RefusalKind::Rate },
+        refused(
+            GITHUB_REFUSES,
+            Body("message"),
+            Begins("You have exceeded a secondary rate limit"),
+            RefusalKind::Rate,
+        ),
+        refused(
+            GITHUB_REFUSES,
+            Body("message"),
+            Begins("You have triggered an abuse detection mechanism"),
+            RefusalKind::Rate,
+        ),
         refused(GITHUB_REFUSES, Header("x-ratelimit-remaining"), Is("0"), RefusalKind::Rate),
     ],
     waits: &[wait(Body("message"), WaitFormat::SecondsIf("secondary rate limit", 60))],
     reasons: &[Body("errors.*.type"), Header("x-ratelimit-resource")],
-    reads_successes: true,
     ..PLAIN
 };
 
@@ -71,32 +89,24 @@ pub(super) static X: Dialect = Dialect {
     ..PLAIN
 };
 
-/// No counters. A 429 without a reason is a lock timeout.
+/// A lock on an object is refused like a rate, with a code of its own.
+const STRIPE_LOCK: ResponseSign = sign(&[429], Body("error.code"), Is("lock_timeout"));
+
+/// No counters and no waits.
 pub(super) static STRIPE: Dialect = Dialect {
     names: &["stripe"],
     detected_by: &[&[("stripe-rate-limited-reason", "")], &[("stripe-version", "")]],
+    told_by: &[STRIPE_LOCK, sign(&[429], Body("error.code"), Is("rate_limit"))],
     refusals: &[
         refused(
             &[429],
             Header("stripe-rate-limited-reason"),
-            Contains("-concurrency"),
+            IsOneOf(&["global-concurrency", "endpoint-concurrency"]),
             RefusalKind::Concurrency,
         ),
-        refused(&[429], Header("stripe-rate-limited-reason"), Present, RefusalKind::Rate),
-        refused(&[429], Header("stripe-rate-limited-reason"), Absent, RefusalKind::Lock),
+        RefusalRow { sign: STRIPE_LOCK, kind: RefusalKind::Lock },
     ],
     reasons: &[Header("stripe-rate-limited-reason"), Body("error.code")],
-    ..PLAIN
-};
-
-pub(super) static NOTION: Dialect = Dialect {
-    names: &["notion"],
-    detected_by: &[&[("x-notion-request-id", "")]],
-    refusals: &[
-        refused(ANY, Body("code"), Is("service_overload"), RefusalKind::Overload),
-        refused(ANY, Body("code"), Is("rate_limited"), RefusalKind::Rate),
-    ],
-    reasons: &[Body("additional_data.rate_limit_reason"), Body("code")],
     ..PLAIN
 };
 
@@ -108,29 +118,17 @@ pub(super) static SHOPIFY: Dialect = Dialect {
     ..PLAIN
 };
 
-/// Refuses inside a 200.
+const SHOPIFY_THROTTLED: ResponseSign = sign(ANY, Body("errors.*.extensions.code"), Is("THROTTLED"));
+
+/// Refuses inside a 200. Answers of the REST API have the version too, and the fill level.
 pub(super) static SHOPIFY_GRAPHQL: Dialect = Dialect {
     names: &["shopify-graphql"],
-    refusals: &[refused(ANY, Body("errors.*.extensions.code"), Is("THROTTLED"), RefusalKind::Rate)],
+    detected_by: &[&[("x-shopify-api-version", "")]],
+    told_by: &[SHOPIFY_THROTTLED],
+    refusals: &[RefusalRow { sign: SHOPIFY_THROTTLED, kind: RefusalKind::Rate }],
     reasons: &[Body("errors.*.extensions.code")],
     body_quotas: Some(body_quotas::shopify),
     reads_successes: true,
-    ..PLAIN
-};
-
-/// Three independent limits; the reason says which one refused.
-pub(super) static ATLASSIAN: Dialect = Dialect {
-    names: &["atlassian"],
-    detected_by: &[&[("x-ratelimit-nearlimit", "")], &[("ratelimit-reason", "")]],
-    quotas: &[QuotaRows {
-        headers: &[
-            limit("x-ratelimit-limit"),
-            remaining("x-ratelimit-remaining"),
-            reset("x-ratelimit-reset"),
-        ],
-        ..REQUESTS
-    }],
-    reasons: &[Header("ratelimit-reason")],
     ..PLAIN
 };
 
@@ -153,6 +151,7 @@ pub(super) static DISCORD: Dialect = Dialect {
         ],
         ..REQUESTS
     }],
+    told_by: &[sign(&[429], Body("retry_after"), Present).and(Body("global"), IsOneOf(&["true", "false"]))],
     waits: &[wait(Body("retry_after"), WaitFormat::Duration)],
     reasons: &[Header("x-ratelimit-scope")],
     ..PLAIN
@@ -187,49 +186,6 @@ pub(super) static RIOT: Dialect = Dialect {
 const fn pairs(header: &'static str, field: QuotaField) -> HeaderRow {
     HeaderRow { header, field, format: ValueFormat::Pairs }
 }
-
-/// A rolling day, no reset. It refuses with 403.
-pub(super) static SALESFORCE: Dialect = Dialect {
-    names: &["salesforce"],
-    detected_by: &[&[("sforce-limit-info", "/")]],
-    quotas: &[QuotaRows {
-        name: Some("api-usage"),
-        window: A_DAY,
-        headers: &[used_of_limit("sforce-limit-info")],
-        ..REQUESTS
-    }],
-    refusals: &[
-        refused(&[403], Body("message"), Contains("concurrent"), RefusalKind::Concurrency),
-        refused(&[403], Body("errorCode"), Is("REQUEST_LIMIT_EXCEEDED"), RefusalKind::DailyQuota),
-    ],
-    reasons: &[Body("errorCode")],
-    ..PLAIN
-};
-
-pub(super) static HUBSPOT: Dialect = Dialect {
-    names: &["hubspot"],
-    detected_by: &[&[("x-hubspot-ratelimit-daily", "")], &[("x-hubspot-ratelimit-secondly", "")]],
-    quotas: &[
-        QuotaRows {
-            name: Some("daily"),
-            window: A_DAY,
-            headers: &[limit("x-hubspot-ratelimit-daily"), remaining("x-hubspot-ratelimit-daily-remaining")],
-            ..REQUESTS
-        },
-        QuotaRows {
-            name: Some("secondly"),
-            window: Some(1),
-            headers: &[
-                limit("x-hubspot-ratelimit-secondly"),
-                remaining("x-hubspot-ratelimit-secondly-remaining"),
-            ],
-            ..REQUESTS
-        },
-    ],
-    refusals: &[refused(&[429], Body("policyName"), Is("DAILY"), RefusalKind::DailyQuota)],
-    reasons: &[Body("policyName")],
-    ..PLAIN
-};
 
 pub(super) static HELCIM: Dialect = Dialect {
     names: &["helcim"],

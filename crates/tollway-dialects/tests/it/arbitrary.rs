@@ -7,7 +7,7 @@ use tollway_dialects::{
 };
 
 /// Names that tables know, so that random values reach the parsers.
-const HEADERS: [&str; 22] = [
+const HEADERS: [&str; 26] = [
     "date",
     "retry-after",
     "retry-after-ms",
@@ -30,6 +30,10 @@ const HEADERS: [&str; 22] = [
     "x-app-rate-limit-count",
     "anthropic-ratelimit-requests-reset",
     "stripe-rate-limited-reason",
+    "x-amzn-errortype",
+    "x-hubspot-ratelimit-remaining",
+    "x-hubspot-ratelimit-interval-milliseconds",
+    "twilio-concurrent-requests",
 ];
 
 /// Arbitrary bytes, and text made of what values consist of.
@@ -51,7 +55,18 @@ fn value() -> impl Strategy<Value = Vec<u8>> {
     ]
 }
 
-/// JSON with the keys that tables know, whole or cut, or arbitrary bytes.
+/// XML of the elements that tables know, in any order, open or closed.
+fn xml() -> impl Strategy<Value = Vec<u8>> {
+    let name = "Error|Errors|Code|Response|ErrorResponse|Message|RestException|TwilioResponse|a:b";
+    let piece = prop_oneof![
+        name.prop_map(|name| format!("<{name}>")),
+        name.prop_map(|name| format!("</{name}>")),
+        "Throttling|SlowDown|20429|&lt;|[<>/!?&]{1,3}|<!--|-->|<!\\[CDATA\\[|\\]\\]>|<\\?xml",
+    ];
+    proptest::collection::vec(piece, 0..24).prop_map(|pieces| pieces.concat().into_bytes())
+}
+
+/// JSON with the keys that tables know, whole or cut, XML, or arbitrary bytes.
 fn body() -> impl Strategy<Value = Vec<u8>> {
     let leaf = prop_oneof![
         "[0-9]{1,20}(\\.[0-9]{1,12})?",
@@ -63,6 +78,7 @@ fn body() -> impl Strategy<Value = Vec<u8>> {
         let key = prop_oneof![
             "error|errors|extensions|cost|throttleStatus|maximumAvailable|currentlyAvailable|restoreRate",
             "requestedQueryCost|details|violations|quotaId|quotaValue|retryDelay|message|code|type|usage",
+            "ok|__type|errorCode|documentation_url|global|metadata|quota_limit|reason|@type|data",
             "usageMetadata|prompt_tokens|output_tokens|response|retry_after|violated-policies|additional_data",
         ];
         let object = proptest::collection::vec((key, inner.clone()), 0..6).prop_map(|members| {
@@ -73,7 +89,7 @@ fn body() -> impl Strategy<Value = Vec<u8>> {
     });
     let cut = (json, any::<prop::sample::Index>())
         .prop_map(|(json, cut)| json.as_bytes()[..cut.index(json.len() + 1)].to_vec());
-    prop_oneof![proptest::collection::vec(any::<u8>(), 0..200), cut]
+    prop_oneof![proptest::collection::vec(any::<u8>(), 0..200), xml(), cut]
 }
 
 proptest! {
@@ -105,7 +121,24 @@ proptest! {
                 prop_assert!(observed.refusal.is_some());
             }
         }
-        let _ = Dialect::detect(&headers);
+        let _ = Dialect::detect_in(&response);
+    }
+
+    /// What is read of a body does not depend on its parts, and is bounded.
+    #[test]
+    fn need_of_a_body_does_not_depend_on_its_parts(
+        status in prop_oneof![Just(200_u16), Just(429), Just(500)],
+        body in body(),
+        size in 1..20_usize,
+    ) {
+        let mut headers = HeaderMap::new();
+        headers.insert("content-type", HeaderValue::from_static("application/json"));
+        let status = StatusCode::from_u16(status).unwrap();
+        let need = || Dialect::detect(&headers).body_need(status, &headers, false).unwrap();
+        let mut parts = need();
+        let ends = (0..=body.len()).filter(|end| end % size == 0 || *end == body.len());
+        let over = ends.into_iter().find(|end| !parts.wants_more(&body[..*end]));
+        prop_assert_eq!(over.is_none(), need().wants_more(&body));
     }
 
     #[test]

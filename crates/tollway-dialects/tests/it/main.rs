@@ -4,4 +4,5 @@
 mod arbitrary;
 mod golden;
 mod hook;
+mod no_profile;
 mod usage;

@@ -71,10 +71,13 @@ async fn call(state: &Arc<VendorState>, head: &Parts, body: &[u8]) -> Response<A
 
     let VendorAnswer { status, mut headers, body: error } = said;
     let (content_type, parts) = match (error, model) {
-        (Some(error), _) => ("application/json", vec![error.to_string().into_bytes()]),
+        (Some(error), _) => ("application/json", vec![error.into_bytes()]),
         (None, _) if !status.is_success() => ("", Vec::new()),
         (None, Some(model)) => model.answer(),
-        (None, None) => ("application/json", vec![rest(head, body).to_string().into_bytes()]),
+        (None, None) => {
+            let body = state.dialect.success(&ruling, rest(head, body));
+            ("application/json", vec![body.to_string().into_bytes()])
+        }
     };
     if !content_type.is_empty() {
         headers.entry(CONTENT_TYPE).or_insert(HeaderValue::from_static(content_type));

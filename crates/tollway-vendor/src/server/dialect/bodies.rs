@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 use tollway_core::Span;
 
 use super::ratelimit_fields::violated;
-use super::{Refusal, go_duration, used};
-use crate::{QuotaState, Unit};
+use super::{Refusal, go_duration, most_restrictive, used};
+use crate::{QuotaState, Ruling, Unit};
 
 const MINUTE: Span = Span::from_mins(1);
 const DAY: Span = Span::from_days(1);
@@ -18,8 +18,9 @@ pub(super) fn failure() -> Value {
     json!({"error": {"message": "The simulated vendor failed on purpose.", "type": "server_error"}})
 }
 
-pub(super) fn nothing(_: &Refusal<'_>) -> Value {
-    Value::Null
+/// Anthropic's overload.
+pub(super) fn anthropic_overload() -> Value {
+    json!({"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}})
 }
 
 pub(super) fn message(refusal: &Refusal<'_>) -> Value {
@@ -119,6 +120,62 @@ pub(super) fn notion(refusal: &Refusal<'_>) -> Value {
 
 pub(super) fn shopify(_: &Refusal<'_>) -> Value {
     json!({"errors": "Exceeded the rate limit for api client. Reduce request rates to resume uninterrupted service."})
+}
+
+/// What a query costs here, in points.
+const QUERY_COST: u64 = 100;
+
+pub(super) fn shopify_throttled(refusal: &Refusal<'_>) -> Value {
+    let documentation = "https://shopify.dev/api/usage/rate-limits";
+    let extensions = json!({"code": "THROTTLED", "documentation": documentation});
+    let cost = shopify_cost(refusal.ruling, None);
+    json!({"errors": [{"message": "Throttled", "extensions": extensions}], "extensions": {"cost": cost}})
+}
+
+pub(super) fn shopify_success(ruling: &Ruling, content: Value) -> Value {
+    json!({"data": content, "extensions": {"cost": shopify_cost(ruling, Some(QUERY_COST))}})
+}
+
+/// The quota of calls as a bucket of points. Without one there is no cost to tell.
+fn shopify_cost(ruling: &Ruling, actual: Option<u64>) -> Value {
+    let quota = most_restrictive(ruling, |quota| quota.unit == Unit::Calls);
+    let status = quota.map(|quota| {
+        json!({
+            "maximumAvailable": quota.shape.limit().saturating_mul(QUERY_COST),
+            "currentlyAvailable": quota.left.saturating_mul(QUERY_COST),
+            "restoreRate": quota.shape.rate().saturating_mul(QUERY_COST) / 1_000_000,
+        })
+    });
+    json!({"requestedQueryCost": QUERY_COST, "actualQueryCost": actual, "throttleStatus": status})
+}
+
+pub(super) fn hubspot(refusal: &Refusal<'_>) -> Value {
+    let policy = match refusal.ruling.refused_by().map(|quota| quota.shape.period()) {
+        Some(period) if period >= DAY => "DAILY",
+        Some(period) if period > Span::from_secs(1) => "TEN_SECONDLY_ROLLING",
+        _ => "SECONDLY",
+    };
+    json!({
+        "status": "error",
+        "message": format!("You have reached your {} limit.", policy.to_lowercase()),
+        "errorType": "RATE_LIMIT",
+        "correlationId": "00000000-0000-0000-0000-000000000000",
+        "policyName": policy,
+    })
+}
+
+pub(super) fn salesforce(refusal: &Refusal<'_>) -> Value {
+    let limit = if refusal.ruling.is_concurrency() { "ConcurrentPerOrgLongTxn" } else { "TotalRequests" };
+    json!([{"message": format!("{limit} Limit exceeded."), "errorCode": "REQUEST_LIMIT_EXCEEDED"}])
+}
+
+pub(super) fn twilio(refusal: &Refusal<'_>) -> Value {
+    json!({
+        "code": 20_429,
+        "message": "Too Many Requests",
+        "more_info": "https://www.twilio.com/docs/errors/20429",
+        "status": refusal.status.as_u16(),
+    })
 }
 
 pub(super) fn slack(_: &Refusal<'_>) -> Value {

@@ -2,8 +2,11 @@
 //! table; `tollway-dialects` reads what is written here.
 
 mod bodies;
+mod headers;
+mod platform_bodies;
 mod ratelimit_fields;
 mod table;
+mod vendor_table;
 
 use std::fmt;
 
@@ -12,7 +15,8 @@ use serde_json::Value;
 use tollway_core::{Span, Timestamp};
 
 use crate::{Outcome, QuotaState, Ruling, Unit};
-use table::DIALECTS;
+use table::GENERAL;
+use vendor_table::VENDORS;
 
 /// A vendor's way to tell its limits: which headers, in which notation, and what a refusal looks like.
 ///
@@ -31,9 +35,20 @@ pub struct VendorDialect {
     /// Headers of a refusal by a quota, and of one by concurrency.
     refusal: Option<(&'static str, &'static str, &'static str)>,
     content_type: &'static str,
-    body: fn(&Refusal<'_>) -> Value,
+    body: RefusalBody,
+    /// A call that fails although the quotas had room.
+    failure: (StatusCode, fn() -> Value),
+    /// The body of a success, around its content.
+    success: fn(&Ruling, Value) -> Value,
     /// Whether tokens of the answer count against quotas of tokens.
     counts_output: bool,
+}
+
+/// The body of a refusal.
+enum RefusalBody {
+    Nothing,
+    Json(fn(&Refusal<'_>) -> Value),
+    Xml(fn(&Refusal<'_>) -> String),
 }
 
 /// How quotas are told.
@@ -43,8 +58,8 @@ enum QuotaHeaders {
     Rows(&'static [QuotaRow]),
     /// `used/limit` of the quota of calls.
     FillLevel(&'static str),
-    /// The IETF's `RateLimit` and `RateLimit-Policy`.
-    RateLimitFields,
+    /// In a way of its own.
+    Written(fn(&Ruling, &mut HeaderMap)),
 }
 
 /// The headers of one quota.
@@ -99,24 +114,24 @@ pub struct VendorAnswer {
     pub status: StatusCode,
     /// All headers, with a `Date`.
     pub headers: HeaderMap,
-    /// The body, unless the call was accepted.
-    pub body: Option<Value>,
+    /// The body, JSON or XML, unless the call was accepted.
+    pub body: Option<String>,
 }
 
 impl VendorDialect {
     /// The dialect with this name.
     pub fn by_name(name: &str) -> Option<&'static Self> {
-        DIALECTS.iter().find(|dialect| dialect.name == name)
+        Self::all().find(|dialect| dialect.name == name)
     }
 
     /// All dialects.
     pub fn all() -> impl Iterator<Item = &'static Self> {
-        DIALECTS.iter()
+        GENERAL.iter().chain(&VENDORS)
     }
 
     /// `Retry-After`, and nothing else.
     pub(super) fn http() -> &'static Self {
-        &DIALECTS[0]
+        &GENERAL[0]
     }
 
     /// Its name.
@@ -149,11 +164,15 @@ impl VendorDialect {
         self.write_quotas(ruling, &mut headers);
         let (status, body) = match ruling.outcome {
             Outcome::Accepted => (StatusCode::OK, None),
-            Outcome::Failed => (StatusCode::INTERNAL_SERVER_ERROR, Some(bodies::failure())),
+            Outcome::Failed => (self.failure.0, Some((self.failure.1)().to_string())),
             Outcome::Refused => {
                 let refusal = self.refusal(ruling);
                 self.write_wait(&refusal, &mut headers);
-                let body = Some((self.body)(&refusal)).filter(|body| !body.is_null());
+                let body = match self.body {
+                    RefusalBody::Nothing => None,
+                    RefusalBody::Json(body) => Some(body(&refusal).to_string()),
+                    RefusalBody::Xml(body) => Some(body(&refusal)),
+                };
                 if body.is_some() {
                     set(&mut headers, header::CONTENT_TYPE.as_str(), self.content_type);
                 }
@@ -163,11 +182,16 @@ impl VendorDialect {
         VendorAnswer { status, headers, body }
     }
 
+    /// The body of a success with this content. Most vendors tell quotas in headers, and send the content alone.
+    pub fn success(&self, ruling: &Ruling, content: Value) -> Value {
+        (self.success)(ruling, content)
+    }
+
     fn refusal<'r>(&self, ruling: &'r Ruling) -> Refusal<'r> {
         let shows = |quota: &QuotaState| match &self.quotas {
             QuotaHeaders::None => false,
             QuotaHeaders::Rows(rows) => rows.iter().any(|row| row.unit == quota.unit),
-            QuotaHeaders::FillLevel(_) | QuotaHeaders::RateLimitFields => quota.unit == Unit::Calls,
+            QuotaHeaders::FillLevel(_) | QuotaHeaders::Written(_) => quota.unit == Unit::Calls,
         };
         let wait = ruling.wait().unwrap_or_default();
         Refusal { ruling, status: self.status, wait, shown: ruling.refused_by().is_some_and(shows) }
@@ -178,17 +202,17 @@ impl VendorDialect {
             QuotaHeaders::None => {}
             QuotaHeaders::Rows(rows) => {
                 for row in *rows {
-                    if let Some(quota) = most_restrictive(ruling, row.unit) {
+                    if let Some(quota) = most_restrictive(ruling, |quota| quota.unit == row.unit) {
                         row.write(quota, ruling.at, headers);
                     }
                 }
             }
             QuotaHeaders::FillLevel(name) => {
-                if let Some(quota) = most_restrictive(ruling, Unit::Calls) {
+                if let Some(quota) = most_restrictive(ruling, |quota| quota.unit == Unit::Calls) {
                     set(headers, name, &format!("{}/{}", used(quota), quota.shape.limit()));
                 }
             }
-            QuotaHeaders::RateLimitFields => ratelimit_fields::write(ruling, headers),
+            QuotaHeaders::Written(write) => write(ruling, headers),
         }
     }
 
@@ -240,12 +264,12 @@ impl fmt::Debug for VendorDialect {
     }
 }
 
-/// The quota of a unit that a header with room for one shows: the one that refused, else the fullest.
-fn most_restrictive(ruling: &Ruling, unit: Unit) -> Option<&QuotaState> {
+/// Of several quotas, the one that a header with room for one shows: the one that refused, else the fullest.
+fn most_restrictive(ruling: &Ruling, is_meant: impl Fn(&QuotaState) -> bool) -> Option<&QuotaState> {
     let share_left = |quota: &QuotaState| quota.left.saturating_mul(1_000_000) / quota.shape.limit().max(1);
-    let refused_by = ruling.refused_by().filter(|quota| quota.unit == unit);
-    let of_unit = ruling.quotas.iter().filter(|quota| quota.unit == unit);
-    refused_by.or_else(|| of_unit.min_by_key(|quota| share_left(quota)))
+    let refused_by = ruling.refused_by().filter(|quota| is_meant(quota));
+    let meant = ruling.quotas.iter().filter(|quota| is_meant(quota));
+    refused_by.or_else(|| meant.min_by_key(|quota| share_left(quota)))
 }
 
 fn used(quota: &QuotaState) -> u64 {

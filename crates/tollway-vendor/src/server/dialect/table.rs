@@ -1,14 +1,17 @@
-//! The dialects as a table.
+//! Conventions of many vendors, and language models, as a table.
 
 use http::StatusCode;
 
-use super::{QuotaHeaders, QuotaRow, ResetFormat, VendorDialect, WaitHeaders, bodies};
+use super::RefusalBody::Json;
+use super::{
+    QuotaHeaders, QuotaRow, RefusalBody, ResetFormat, VendorDialect, WaitHeaders, bodies, ratelimit_fields,
+};
 use crate::Unit;
 
-const JSON: &str = "application/json";
+pub(super) const JSON: &str = "application/json";
 
 /// A status, and nothing else.
-const PLAIN: VendorDialect = VendorDialect {
+pub(super) const PLAIN: VendorDialect = VendorDialect {
     name: "bare",
     about: "429 and nothing else, like Adobe PDF Services",
     read_by: "http",
@@ -18,23 +21,35 @@ const PLAIN: VendorDialect = VendorDialect {
     status: StatusCode::TOO_MANY_REQUESTS,
     refusal: None,
     content_type: JSON,
-    body: bodies::nothing,
+    body: RefusalBody::Nothing,
+    failure: (StatusCode::INTERNAL_SERVER_ERROR, bodies::failure),
+    success: |_, content| content,
     counts_output: true,
 };
 
 /// Headers of calls in windows, and of tokens for vendors of language models.
-const fn row(unit: Unit, [limit, remaining, reset]: [&'static str; 3], format: ResetFormat) -> QuotaRow {
+pub(super) const fn row(
+    unit: Unit,
+    [limit, remaining, reset]: [&'static str; 3],
+    format: ResetFormat,
+) -> QuotaRow {
     QuotaRow { unit, limit, remaining, used: None, reset, format }
 }
 
-const X_RATELIMIT: [&str; 3] = ["x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset"];
+/// Anthropic's status for overload, which no registry has.
+const OVERLOADED: StatusCode = match StatusCode::from_u16(529) {
+    Ok(status) => status,
+    Err(_) => StatusCode::SERVICE_UNAVAILABLE,
+};
 
-pub(super) static DIALECTS: [VendorDialect; 12] = [
+pub(super) const X_RATELIMIT: [&str; 3] = ["x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset"];
+
+pub(super) static GENERAL: [VendorDialect; 7] = [
     VendorDialect {
         name: "http",
         about: "Retry-After in whole seconds",
         wait: WaitHeaders::Seconds,
-        body: bodies::message,
+        body: Json(bodies::message),
         ..PLAIN
     },
     PLAIN,
@@ -42,10 +57,10 @@ pub(super) static DIALECTS: [VendorDialect; 12] = [
         name: "ietf",
         about: "RateLimit and RateLimit-Policy for every quota, problem+json, Retry-After",
         read_by: "ietf",
-        quotas: QuotaHeaders::RateLimitFields,
+        quotas: QuotaHeaders::Written(ratelimit_fields::write),
         wait: WaitHeaders::Seconds,
         content_type: "application/problem+json",
-        body: bodies::problem,
+        body: Json(bodies::problem),
         ..PLAIN
     },
     VendorDialect {
@@ -54,7 +69,7 @@ pub(super) static DIALECTS: [VendorDialect; 12] = [
         read_by: "x-ratelimit",
         quotas: QuotaHeaders::Rows(&[row(Unit::Calls, X_RATELIMIT, ResetFormat::Seconds)]),
         wait: WaitHeaders::Seconds,
-        body: bodies::message,
+        body: Json(bodies::message),
         ..PLAIN
     },
     VendorDialect {
@@ -79,12 +94,12 @@ pub(super) static DIALECTS: [VendorDialect; 12] = [
             ),
         ]),
         wait: WaitHeaders::Milliseconds,
-        body: bodies::openai,
+        body: Json(bodies::openai),
         ..PLAIN
     },
     VendorDialect {
         name: "anthropic",
-        about: "requests and tokens, each with the date at which it is full; Retry-After; error object",
+        about: "requests and tokens, each with the date at which it is full; Retry-After; a failure is 529, overload",
         read_by: "anthropic",
         fixed: &[("anthropic-organization-id", "00000000-0000-0000-0000-000000000000")],
         quotas: QuotaHeaders::Rows(&[
@@ -108,63 +123,16 @@ pub(super) static DIALECTS: [VendorDialect; 12] = [
             ),
         ]),
         wait: WaitHeaders::Seconds,
-        body: bodies::anthropic,
+        body: Json(bodies::anthropic),
+        failure: (OVERLOADED, bodies::anthropic_overload),
         ..PLAIN
     },
     VendorDialect {
         name: "gemini",
         about: "no headers; the body names each quota that refused and a delay, for a day a wrong one",
         read_by: "gemini",
-        body: bodies::gemini,
+        body: Json(bodies::gemini),
         counts_output: false,
-        ..PLAIN
-    },
-    VendorDialect {
-        name: "github",
-        about: "403 with X-RateLimit-* and a time since 1970, else a secondary limit with Retry-After",
-        read_by: "github",
-        fixed: &[("x-github-request-id", "0000:0000"), ("x-ratelimit-resource", "core")],
-        quotas: QuotaHeaders::Rows(&[QuotaRow {
-            used: Some("x-ratelimit-used"),
-            ..row(Unit::Calls, X_RATELIMIT, ResetFormat::EpochSecondEarly)
-        }]),
-        wait: WaitHeaders::SecondsIfNotShown,
-        status: StatusCode::FORBIDDEN,
-        body: bodies::github,
-        ..PLAIN
-    },
-    VendorDialect {
-        name: "stripe",
-        about: "a reason (rate or concurrency), no wait and no counters",
-        read_by: "stripe",
-        fixed: &[("stripe-version", "2026-01-28")],
-        refusal: Some(("stripe-rate-limited-reason", "global-rate", "endpoint-concurrency")),
-        body: bodies::stripe,
-        ..PLAIN
-    },
-    VendorDialect {
-        name: "notion",
-        about: "Retry-After in whole seconds, error object with a reason",
-        read_by: "notion",
-        fixed: &[("x-notion-request-id", "00000000-0000-0000-0000-000000000000")],
-        wait: WaitHeaders::Seconds,
-        body: bodies::notion,
-        ..PLAIN
-    },
-    VendorDialect {
-        name: "shopify",
-        about: "the fill level of the quota of requests (32/40), Retry-After with a fraction",
-        read_by: "shopify",
-        quotas: QuotaHeaders::FillLevel("x-shopify-shop-api-call-limit"),
-        wait: WaitHeaders::Tenths,
-        body: bodies::shopify,
-        ..PLAIN
-    },
-    VendorDialect {
-        name: "slack",
-        about: "Retry-After in whole seconds, {\"ok\": false, \"error\": \"ratelimited\"}",
-        wait: WaitHeaders::Seconds,
-        body: bodies::slack,
         ..PLAIN
     },
 ];
