@@ -11,8 +11,8 @@ use http_body_util::BodyExt;
 use tokio::runtime::Handle;
 use tollway_dialects::{BODY_BYTES_MAX, Dialect, UsageReader};
 
-use crate::acquire::Permits;
 use crate::error::BoxError;
+use crate::permits::Permits;
 
 /// The body of an answer. It passes everything on; when it ends or is dropped, the cost of the call is settled and its
 /// slot is free.
@@ -100,7 +100,9 @@ impl<B> ApiBody<B> {
         if let Some(usage) = self.usage.as_ref().and_then(UsageReader::usage)
             && let Some(runtime) = runtime
         {
-            runtime.spawn(permits.settle(move |unit| dialect.tokens_counted(usage, unit.as_str())));
+            let state = permits.state();
+            let settle = permits.settle(move |unit| dialect.tokens_counted(usage, unit.as_str()));
+            state.in_background_on(&runtime, settle);
         }
     }
 
