@@ -1,9 +1,8 @@
-//! The permits of one attempt: the endpoint's, the api's place in the queue, and a slot.
+//! Taking the permits of one attempt: the endpoint's, the api's place in the queue, and a slot.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::runtime::Handle;
 use tollway::config::{Api, ApiEndpoint};
 use tollway::core::{Name, Policy};
 use tollway::{Permit, PolicyHandle, Take, TakeError, Taken, Timestamp, Waits};
@@ -11,6 +10,7 @@ use tollway::{Permit, PolicyHandle, Take, TakeError, Taken, Timestamp, Waits};
 use crate::error::CallFailure;
 use crate::gate::{BOOKED_AHEAD, Priority, Turn};
 use crate::limiter::ApiState;
+use crate::permits::{Permits, UnderPolicy};
 
 /// How often a call asks for a place under a rate that other processes change.
 const RATE_CHECK: Duration = Duration::from_millis(250);
@@ -28,100 +28,11 @@ pub(crate) struct Wanted<'c> {
     pub(crate) deadline: Timestamp,
 }
 
-/// The permits of one attempt. Dropping them before the call is [sent](Self::sent) gives them back; afterwards it frees the
-/// slot, and units stay spent.
-#[derive(Debug, Default)]
-pub(crate) struct Permits {
-    endpoint: Option<UnderPolicy>,
-    place: Option<UnderPolicy>,
-    slot: Option<Permit>,
-    sent: bool,
-}
-
-/// A permit, and the policy it was taken under.
-#[derive(Debug)]
-struct UnderPolicy {
-    permit: Permit,
-    policy: Arc<Policy>,
-}
-
-impl Permits {
-    /// The api's permit and policy.
-    pub(crate) fn place(&self) -> Option<(&Permit, &Policy)> {
-        self.place.as_ref().map(|place| (&place.permit, &*place.policy))
-    }
-
-    /// When the api's permit was granted, in the store's time.
-    pub(crate) fn granted_at(&self) -> Timestamp {
-        self.place().map_or(Timestamp::EPOCH, |(permit, _)| permit.granted_at())
-    }
-
-    /// The count of grants of the api's rate, right after this one; 0 if it has no rate.
-    pub(crate) fn grant(&self) -> u64 {
-        let Some((permit, policy)) = self.place() else { return 0 };
-        let readings = permit.decision().readings_of(0);
-        let mut limits = policy.limits().iter().zip(readings);
-        limits.find(|(limit, _)| limit.is_adaptive()).map_or(0, |(_, reading)| reading.grants)
-    }
-
-    /// Whether an answer's usage says what the call took: a limit counts more than calls.
-    pub(crate) fn counts_tokens(&self) -> bool {
-        let policies = [&self.endpoint, &self.place].into_iter().flatten();
-        policies.flat_map(|taken| taken.policy.units()).any(|unit| unit.as_str().ends_with("tokens"))
-    }
-
-    /// The vendor may have got the call from now on.
-    pub(crate) fn sent(&mut self) {
-        self.sent = true;
-    }
-
-    /// Gives everything back: the vendor did not get the call. In the background, so that a caller may leave.
-    pub(crate) fn give_back(&mut self) {
-        let taken = [self.endpoint.take(), self.place.take()].into_iter().flatten().map(|taken| taken.permit);
-        let permits: Vec<Permit> = taken.chain(self.slot.take()).collect();
-        if permits.is_empty() {
-            return;
-        }
-        if let Ok(runtime) = Handle::try_current() {
-            runtime.spawn(async {
-                for permit in permits {
-                    if let Err(error) = permit.give_back().await {
-                        tracing::debug!(%error, "a permit could not be given back");
-                    }
-                }
-            });
-        }
-    }
-
-    /// Corrects the cost to what the call took, and frees the slot. Units that are not named stay as they were taken.
-    pub(crate) async fn settle(mut self, actual: impl Fn(&Name) -> Option<u64>) {
-        for UnderPolicy { permit, policy } in [self.endpoint.take(), self.place.take()].into_iter().flatten()
-        {
-            let units = policy.units().iter();
-            let amounts: Vec<_> =
-                units.filter_map(|unit| actual(unit).map(|amount| (unit.as_str(), amount))).collect();
-            if !amounts.is_empty()
-                && let Err(error) = permit.settle_all(amounts).await
-            {
-                tracing::debug!(%error, "the actual cost of a call could not be settled");
-            }
-        }
-    }
-}
-
-impl Drop for Permits {
-    fn drop(&mut self) {
-        if !self.sent {
-            self.give_back();
-        }
-    }
-}
-
 impl ApiState {
     /// Waits for the permits of an attempt, and for the moment at which it may be sent.
-    pub(crate) async fn acquire(&self, wanted: &Wanted<'_>) -> Result<Permits, CallFailure> {
+    pub(crate) async fn acquire(self: &Arc<Self>, wanted: &Wanted<'_>) -> Result<Permits, CallFailure> {
         loop {
-            let mut permits = Permits::default();
+            let mut permits = Permits::new(self);
             self.acquire_into(&mut permits, wanted).await?;
             match self.begin(&mut permits, wanted).await {
                 Ok(()) => return Ok(permits),
@@ -152,7 +63,7 @@ impl ApiState {
         if let Some(policy) = wanted.endpoint.and_then(ApiEndpoint::policy) {
             let handle = self.handle(policy)?;
             let permit = self.take(&handle, wanted).await?;
-            permits.endpoint = Some(UnderPolicy { permit, policy: handle.policy() });
+            permits.endpoint = Some(UnderPolicy::new(permit, handle.policy()));
         }
         Ok(())
     }
@@ -171,7 +82,7 @@ impl ApiState {
         if let Some(policy) = wanted.api.policy() {
             let handle = self.handle(policy)?;
             let permit = self.place(&handle, turn, wanted).await?;
-            permits.place = Some(UnderPolicy { permit, policy: handle.policy() });
+            permits.place = Some(UnderPolicy::new(permit, handle.policy()));
         }
         Ok(())
     }

@@ -6,33 +6,27 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use bytes::Buf;
-use http::{Method, Response, StatusCode};
+use http::{Method, Response};
 use http_body::Body;
 use tokio::runtime::Handle;
 use tollway::config::{Api, ApiEndpoint};
 use tollway::core::{Name, NameError};
 use tollway::{Span, Timestamp};
-use tollway_dialects::{Observation, RefusalKind, VendorResponse};
+use tollway_dialects::{RefusalKind, VendorResponse};
 
-use crate::acquire::{Permits, Wanted};
+use crate::acquire::Wanted;
+use crate::answer::OWN_WAIT;
 use crate::body::{ApiBody, ReadAhead, Settlement};
 use crate::error::{Attempt, Attempts, BoxError, CallError, CallFailure};
 use crate::gate::Priority;
 use crate::limiter::{ApiLimiter, ApiState, dialect_of};
-
-/// The longest text of a vendor's that is kept of a refusal, in characters.
-const SAID_MAX: usize = 200;
+use crate::permits::Permits;
 
 /// How long the body of an answer is waited for at least, even if the attempt's time is nearly over.
 const BODY_TIME_MIN: Duration = Duration::from_secs(1);
 
-/// The first wait of a call that was refused for a reason that holds back no other call; it doubles with each.
-const OWN_WAIT: Duration = Duration::from_secs(1);
-/// The longest such wait.
+/// The longest wait of a call that was refused for a reason that holds back no other call.
 const OWN_WAIT_MAX: Duration = Duration::from_secs(60);
-
-/// The status of an overload, which no other cause has.
-const OVERLOADED: u16 = 529;
 
 /// What a caller says about one call, instead of what the api's config says.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -226,24 +220,24 @@ impl<'c> Running<'c> {
             }));
         }
         let waited = at.since(asked_at).into();
-        self.attempts.push(Attempt { at, waited, status: None, refusal: None, wait: None, said: None });
+        self.attempts.push(Attempt::new(at, waited));
         permits.sent();
         let in_flight = InFlight::new(self.state());
         let sent = match tokio::time::timeout(timeout, pin!(exchange.send())).await {
             Err(_) => Err(CallFailure::Timeout(timeout)),
             Ok(None) => Err(CallFailure::CannotRepeat),
-            Ok(Some(Err(SendError { error, unsent }))) => {
-                if unsent {
-                    permits.give_back();
-                }
+            Ok(Some(Err(SendError { error, unsent: true }))) => {
+                permits.give_back();
                 Err(CallFailure::Send(error))
             }
+            Ok(Some(Err(SendError { error, unsent: false }))) => Err(CallFailure::Send(error)),
             Ok(Some(Ok(response))) => Ok(response),
         };
         match sent {
             // The vendor may have counted it: the estimate stays spent.
             Err(failure) => {
                 self.state().answered(&permits);
+                permits.over();
                 Err(NoAnswer::Failed(failure))
             }
             Ok(response) => {
@@ -259,7 +253,7 @@ impl<'c> Running<'c> {
     async fn answered<B>(
         &mut self,
         response: Response<B>,
-        permits: Permits,
+        mut permits: Permits,
         left: Duration,
         can_repeat: bool,
     ) -> Sent<B>
@@ -274,75 +268,25 @@ impl<'c> Running<'c> {
             body.read(need, parts.status.is_success(), left.max(BODY_TIME_MIN)).await;
         }
         let answer = VendorResponse { status: parts.status, headers: &parts.headers, body: body.ahead() };
-        let observed = match self.limiter.hook() {
-            Some(hook) => dialect.observe_with(&answer, |response| hook(response)),
-            None => dialect.observe(&answer),
-        };
-        let refusal = self.refusal(parts.status, &observed, can_repeat);
-        if let Some(attempt) = self.attempts.last_mut() {
-            attempt.status = Some(parts.status);
-            (attempt.refusal, attempt.wait) = (refusal, observed.wait);
-            attempt.said = refusal.and_then(|_| said(&observed, body.ahead()));
-        }
-        match refusal {
-            Some(kind) => {
-                self.refused(kind, observed, permits).await;
-                Err(NoAnswer::Refused(kind))
-            }
-            None => {
-                // An error of the vendor's says nothing about the rate: it neither raises nor cuts it.
-                match (observed.refusal, parts.status.is_server_error()) {
-                    // The answer is the caller's, and all calls wait as long as it tells.
-                    (Some(kind), _) if observed.wait.is_some() => {
-                        self.state().count_refusal(kind);
-                        self.state().refused(&self.api, kind, &permits, &observed).await;
-                    }
-                    (_, true) => self.state().answered(&permits),
-                    (_, false) => self.state().accepted(&permits, &observed.quotas),
-                }
-                let settlement = Settlement { permits, dialect, runtime: Handle::try_current().ok() };
-                Ok(Response::from_parts(parts, body.into_body(settlement)))
-            }
-        }
-    }
-
-    /// Whether the answer means "call later", and why. A status among the backoff codes does, whatever the vendor says.
-    /// Overload only then, and if the status says nothing else. A wait on another status is one of this call alone; the
-    /// answer of the last attempt is the caller's.
-    fn refusal(&self, status: StatusCode, observed: &Observation, can_repeat: bool) -> Option<RefusalKind> {
         let codes = self.options.backoff_codes.as_deref().unwrap_or(self.api.backoff_codes());
-        let is_backoff = codes.contains(&status.as_u16());
-        match observed.refusal {
-            Some(RefusalKind::Overload) if !is_backoff && status.as_u16() != OVERLOADED => None,
-            Some(kind) => Some(kind),
-            None if is_backoff => Some(RefusalKind::Rate),
-            None => {
-                let wait = observed.wait.filter(|_| status.is_client_error() && can_repeat)?;
-                let fits = wait < Duration::from(self.deadline.since(self.state().now()));
-                (fits && self.attempts.len() <= self.retries).then_some(RefusalKind::Lock)
-            }
-        }
-    }
-
-    /// Tells the store, on a task of its own: the vendor has refused, also if the caller leaves now.
-    async fn refused(&self, kind: RefusalKind, observed: Observation, permits: Permits) {
-        let (state, api) = (Arc::clone(self.state()), Arc::clone(&self.api));
-        let last = self.attempts.last().map(ToString::to_string).unwrap_or_default();
-        let told = tokio::spawn(async move {
-            state.count_refusal(kind);
-            state.refused(&api, kind, &permits, &observed).await;
-            if let Some((permit, policy)) = permits.place()
-                && matches!(kind, RefusalKind::Rate | RefusalKind::DailyQuota)
-                && policy.limits().iter().any(|limit| !limit.is_adaptive())
-            {
-                permit.refused_by_vendor(&last).await;
-            }
-            // The vendor counted the call, perhaps; it did no work.
-            permits.settle(|unit| (unit.as_str() != tollway::core::REQUESTS).then_some(0)).await;
+        // The answer of the last attempt is the caller's.
+        let may_wait = |wait| {
+            let fits = wait < Duration::from(self.deadline.since(self.state().now()));
+            can_repeat && fits && self.attempts.len() <= self.retries
+        };
+        let read = self.limiter.read_answer(&self.api, codes, &answer, may_wait);
+        let attempt = self.attempts.last_mut().map(|attempt| {
+            read.note_in(attempt);
+            attempt.to_string()
         });
-        if let Err(error) = told.await {
-            tracing::debug!(%error, "a refusal could not be handled");
+        if let Some(kind) = read.refusal {
+            let attempt = attempt.unwrap_or_default();
+            self.state().take_in_refusal(&self.api, kind, read, permits, attempt).await;
+            return Err(NoAnswer::Refused(kind));
         }
+        self.state().take_in(&self.api, &read, &mut permits).await;
+        let settlement = Settlement { permits, dialect, runtime: Handle::try_current().ok() };
+        Ok(Response::from_parts(parts, body.into_body(settlement)))
     }
 
     /// The wait of this call alone, for refusals that hold back no other call; the others wait for their next permit. False
@@ -371,17 +315,6 @@ fn jitter() -> f64 {
     #[allow(clippy::cast_precision_loss, reason = "32 bits fit")]
     let share = bits as f64 / f64::from(u32::MAX);
     share
-}
-
-/// The vendor's word for a refusal, or the beginning of its body.
-fn said(observed: &Observation, body: &[u8]) -> Option<String> {
-    observed.reason.clone().or_else(|| {
-        let start = body.get(..body.len().min(4 * SAID_MAX)).unwrap_or_default();
-        let text = String::from_utf8_lossy(start);
-        let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
-        let said: String = words.chars().filter(|sign| !sign.is_control()).take(SAID_MAX).collect();
-        (!said.is_empty()).then_some(said)
-    })
 }
 
 /// Counts a call as in flight until it is dropped.

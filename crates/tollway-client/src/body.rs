@@ -11,8 +11,8 @@ use http_body_util::BodyExt;
 use tokio::runtime::Handle;
 use tollway_dialects::{BodyNeed, Dialect, UsageReader};
 
-use crate::acquire::Permits;
 use crate::error::BoxError;
+use crate::permits::Permits;
 
 /// How long a body without a length is read ahead: it may be a stream, whose reader waits for what came. A refusal comes at
 /// once, and with a length.
@@ -112,7 +112,9 @@ impl<B> ApiBody<B> {
         if let Some(usage) = self.usage.as_ref().and_then(UsageReader::usage)
             && let Some(runtime) = runtime
         {
-            runtime.spawn(permits.settle(move |unit| dialect.tokens_counted(usage, unit.as_str())));
+            let state = permits.state();
+            let settle = permits.settle(move |unit| dialect.tokens_counted(usage, unit.as_str()));
+            state.in_background_on(&runtime, settle);
         }
     }
 

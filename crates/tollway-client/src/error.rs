@@ -29,6 +29,13 @@ pub struct Attempt {
     pub said: Option<String>,
 }
 
+impl Attempt {
+    /// One that has no answer yet.
+    pub(crate) fn new(at: Timestamp, waited: Duration) -> Self {
+        Self { at, waited, status: None, refusal: None, wait: None, said: None }
+    }
+}
+
 impl fmt::Display for Attempt {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.status {

@@ -34,9 +34,11 @@
 //! |---|---|
 //! | `limiter` | the limits of one api in this process |
 //! | `gate` | calls of this process wait here, by priority |
-//! | `acquire` | the permits of one attempt |
+//! | `acquire`, `permits` | the permits of one attempt |
 //! | `attempts` | one call: send, observe, retry |
+//! | `answer`, `observe` | what an answer means, also to a call that another program sent |
 //! | `reporter`, `feedback` | what answers say, told to the store; the controller's rate |
+//! | `unfinished`, `last_report` | what goes on after a call, and what is told when a program ends |
 //! | `body` | the body of an answer: read ahead, usage counted as it streams |
 //! | `client`, `request`, `tls`, `blocking` | the client on reqwest |
 //! | `middleware`, `layer` | the other two ways in |
@@ -45,14 +47,19 @@
 #![forbid(unsafe_code)]
 
 mod acquire;
+mod answer;
 mod attempts;
 mod body;
 mod error;
 mod feedback;
 mod gate;
+mod last_report;
 mod layer;
 mod limiter;
+mod observe;
+mod permits;
 mod reporter;
+mod unfinished;
 
 #[cfg(feature = "blocking")]
 pub mod blocking;
@@ -74,6 +81,7 @@ pub use layer::{ApiLayer, ApiService, CloneBody, SendOnce};
 pub use limiter::{ApiLimiter, ApiSnapshot};
 #[cfg(feature = "middleware")]
 pub use middleware::ApiMiddleware;
+pub use observe::Observed;
 #[cfg(feature = "client")]
 pub use request::ApiRequest;
 pub use tollway_dialects::{RefusalKind, VendorResponse};

@@ -18,6 +18,7 @@ use crate::feedback::ceiling;
 use crate::gate::Gate;
 use crate::reporter::Seen;
 use crate::tls::use_ring;
+use crate::unfinished::Unfinished;
 
 /// Tells whether a response is a refusal, for vendors that refuse in their own way.
 pub(crate) type RefusedAs = Arc<dyn Fn(&VendorResponse<'_>) -> Option<RefusalKind> + Send + Sync>;
@@ -67,6 +68,8 @@ pub(crate) struct ApiState {
     held_until: AtomicU64,
     /// Calls that were sent and have no answer yet.
     pub(crate) in_flight: AtomicU64,
+    /// What goes on after its call has returned.
+    pub(crate) unfinished: Arc<Unfinished>,
     /// Policies that were looked up. As many as the api and its endpoints name.
     handles: Mutex<HashMap<Name, Arc<PolicyHandle>>>,
     figures: Arc<ApiFigures>,
@@ -122,6 +125,7 @@ impl ApiLimiter {
             telling_hold: AtomicBool::new(false),
             held_until: AtomicU64::new(0),
             in_flight: AtomicU64::new(0),
+            unfinished: Arc::default(),
             handles: Mutex::default(),
         };
         use_ring();
@@ -172,9 +176,14 @@ impl ApiLimiter {
         &self.state.limiter
     }
 
-    /// Tells the store now what was seen of the vendor's answers, instead of within a second. For programs that end soon.
+    /// Tells the store now what was seen of the vendor's answers, instead of within a second, and waits for permits that go
+    /// back and tokens that are settled. For programs that end soon.
+    ///
+    /// Dropping the last clone tells what was seen, too, but settles nothing, and blocks its thread for up to a second.
     pub async fn flush(&self) {
-        if let Some(policy) = self.api().policy() {
+        self.state.unfinished.wait().await;
+        let api = self.api();
+        if let Some(policy) = api.policy().filter(|_| self.state.seen().is_unreported()) {
             self.state.report(policy, None).await;
         }
     }
@@ -280,5 +289,12 @@ impl fmt::Debug for ApiLimiter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let ApiState { name, account, .. } = &*self.state;
         f.debug_struct("ApiLimiter").field("api", name).field("account", account).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for ApiState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { name, account, .. } = self;
+        f.debug_struct("ApiState").field("api", name).field("account", account).finish_non_exhaustive()
     }
 }

@@ -11,11 +11,12 @@ use tollway::core::{Feedback, Learned, LearnedRate, Name};
 use tollway::{Span, TakeError, Timestamp};
 use tollway_dialects::{Observation, RefusalKind, VendorQuota};
 
-use crate::acquire::{Permits, adapts};
+use crate::acquire::adapts;
 use crate::feedback::{
     SeenQuota, bare_cooldown, configured, cut_of, limits_left, named_quota, rate_change, seen_quotas, stored,
 };
 use crate::limiter::ApiState;
+use crate::permits::Permits;
 
 /// A process reports accepted calls at most this often.
 const REPORT_EVERY: Span = Span::from_secs(1);
@@ -41,6 +42,8 @@ pub(crate) struct Seen {
     accepted: u64,
     /// Calls that are over, however they ended.
     answered: u64,
+    /// Whether grants were given back.
+    given_back: bool,
     /// When the newest of these calls was granted.
     newest: Timestamp,
     quotas: Vec<SeenQuota>,
@@ -76,9 +79,21 @@ impl Seen {
         self.awaited.take_if(|awaited| grant >= *awaited).is_some()
     }
 
+    /// Whether there is something to report.
+    pub(crate) fn is_unreported(&self) -> bool {
+        self.accepted > 0 || self.answered > 0 || self.given_back
+    }
+
+    /// A report that did not arrive: the next one tells it.
+    fn put_back(&mut self, unreported: &Unreported) {
+        self.accepted = self.accepted.saturating_add(unreported.accepted);
+        self.answered = self.answered.saturating_add(unreported.answered);
+    }
+
     /// Starts over.
     fn take(&mut self, now: Timestamp) -> Unreported {
         self.reported_at = now;
+        self.given_back = false;
         Unreported {
             accepted: std::mem::take(&mut self.accepted),
             answered: std::mem::take(&mut self.answered),
@@ -99,6 +114,21 @@ struct Unreported {
     newest: Timestamp,
     quotas: Vec<SeenQuota>,
     left: Vec<VendorQuota>,
+}
+
+/// A report under way. One that is given up, as at the end of a runtime, is unreported again.
+struct Reporting<'s> {
+    state: &'s ApiState,
+    unreported: Unreported,
+    is_over: bool,
+}
+
+impl Drop for Reporting<'_> {
+    fn drop(&mut self) {
+        if !self.is_over {
+            self.state.seen().put_back(&self.unreported);
+        }
+    }
 }
 
 /// A refusal, as it is told to the store.
@@ -143,6 +173,16 @@ impl ApiState {
         self.plan_report(seen, policy.name(), at_once);
     }
 
+    /// A grant of this policy was given back: no call was made under it, and what its grant used up is free again.
+    pub(crate) fn given_back(self: &Arc<Self>, policy: &Name) {
+        if !self.handle(policy).is_ok_and(|handle| adapts(&handle.policy())) {
+            return;
+        }
+        let mut seen = self.seen();
+        seen.given_back = true;
+        self.plan_report(seen, policy, true);
+    }
+
     /// Reports in the background, when it is time for it.
     fn plan_report(self: &Arc<Self>, mut seen: MutexGuard<'_, Seen>, policy: &Name, at_once: bool) {
         let now = self.now();
@@ -161,6 +201,7 @@ impl ApiState {
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             runtime.spawn(async move {
                 tokio::time::sleep(wait.into()).await;
+                let _unfinished = state.unfinished.begin();
                 state.seen().flush_planned = false;
                 state.report(&policy, None).await;
             });
@@ -206,15 +247,27 @@ impl ApiState {
 
     /// Tells the store what was seen, and writes the controller's rate.
     pub(crate) async fn report(self: &Arc<Self>, policy: &Name, refused: Option<Refused>) {
-        let unreported = self.seen().take(self.now());
         let hold = refused.as_ref().map_or(Span::ZERO, Refused::hold_alone);
-        if let Err(error) = self.try_report(policy, &unreported, refused.as_ref()).await {
+        if let Err(error) = self.report_once(policy, refused.as_ref()).await {
             tracing::debug!(%error, api = %self.name(), "what a vendor said could not be told to the store");
             if hold > Span::ZERO {
                 self.hold_here(hold);
                 self.hold_again(policy);
             }
         }
+    }
+
+    /// The same without a second try.
+    pub(crate) async fn report_once(
+        &self,
+        policy: &Name,
+        refused: Option<&Refused>,
+    ) -> Result<(), TakeError> {
+        let unreported = self.seen().take(self.now());
+        let mut reporting = Reporting { state: self, unreported, is_over: false };
+        let reported = self.try_report(policy, &reporting.unreported, refused).await;
+        reporting.is_over = true;
+        reported
     }
 
     async fn try_report(
@@ -253,9 +306,7 @@ impl ApiState {
         }
         if learned.rate.is_some() && !learned.written {
             // Other processes were faster each time: the next report tells it.
-            let mut seen = self.seen();
-            seen.accepted += unreported.accepted;
-            seen.answered += unreported.answered;
+            self.seen().put_back(unreported);
         }
         self.log(&before, &learned, refused);
         Ok(())

@@ -65,6 +65,11 @@ impl ApiRequest {
         self.map(|builder| builder.body(body))
     }
 
+    /// All options of the call at once, in place of those of the client.
+    pub fn options(self, options: CallOptions) -> Self {
+        Self { options, ..self }
+    }
+
     /// What the call costs in a unit, instead of the estimate of the config.
     pub fn cost(mut self, unit: &str, amount: u64) -> Self {
         match self.options.clone().cost(unit, amount) {

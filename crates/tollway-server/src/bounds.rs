@@ -28,6 +28,20 @@ pub const TAKES_PER_BATCH_MAX: usize = 100;
 /// The most units of a cost: no policy has more limits.
 pub const UNITS_PER_COST_MAX: usize = tollway::core::bounds::LIMITS_PER_POLICY_MAX;
 
+/// The longest body of a vendor's answer that is reported: refusals are a few kilobytes.
+pub const OBSERVED_BODY_BYTES_MAX: usize = 16 * 1_024;
+
+/// The most headers of a vendor's answer: as many as hyper reads.
+pub const OBSERVED_HEADERS_MAX: usize = 100;
+
+/// Accounts at vendors whose reported answers a server keeps apart, each of a kilobyte: a team has a few. The least recently
+/// used one makes room.
+pub(crate) const OBSERVED_ACCOUNTS_MAX: usize = 1_024;
+
+/// Permits whose answers were reported and that are remembered one by one: at a thousand calls a second those of four minutes,
+/// in about 10 MB.
+pub(crate) const OBSERVED_PERMITS_MAX: usize = 262_144;
+
 /// How long the server waits for its clients.
 ///
 /// The server closes a connection that takes longer. A well-behaved client reaches none of these timeouts; they bound how

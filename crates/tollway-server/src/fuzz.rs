@@ -4,6 +4,6 @@
 #[cfg(feature = "consumers")]
 pub use crate::consumers::fuzz::{neutral_record, record};
 pub use crate::grpc::fuzz::envoy_question;
-pub use crate::http::fuzz::{permit_questions, query, takes};
+pub use crate::http::fuzz::{observed_headers, permit_questions, query, takes};
 pub use crate::permit::fuzz::ticket;
 pub use crate::resp::fuzz::{RespRead, resp};

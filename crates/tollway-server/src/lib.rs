@@ -32,6 +32,7 @@ mod listener;
 mod metrics;
 mod needs_restart;
 mod new_subjects;
+mod observed;
 mod once_a_minute;
 mod open_listeners;
 mod permit;
@@ -47,8 +48,8 @@ mod tls;
 mod worker;
 
 pub use bounds::{
-    ADMINISTRATION_CONNECTIONS_MAX, BODY_BYTES_MAX, HEAD_BYTES_MAX, Patience, TAKES_PER_BATCH_MAX,
-    UNITS_PER_COST_MAX,
+    ADMINISTRATION_CONNECTIONS_MAX, BODY_BYTES_MAX, HEAD_BYTES_MAX, OBSERVED_BODY_BYTES_MAX,
+    OBSERVED_HEADERS_MAX, Patience, TAKES_PER_BATCH_MAX, UNITS_PER_COST_MAX,
 };
 pub use config::{
     CONNECTIONS_DEFAULT, CONNECTIONS_PER_ADDRESS_DEFAULT, ConfigWithServer, DescriptorRule, DescriptorTarget,

@@ -23,6 +23,7 @@ use crate::counts::{Counts, count};
 use crate::exposure::exposures;
 use crate::listener::Listener;
 use crate::new_subjects::{NewSubjects, NewSubjectsRate};
+use crate::observed::ObservedAnswers;
 use crate::once_a_minute::OnceAMinute;
 use crate::open_listeners::OpenListeners;
 use crate::permit::Seal;
@@ -66,6 +67,7 @@ pub(crate) struct ServerState {
     pub(crate) patience: Patience,
     pub(crate) counts: Arc<Counts>,
     pub(crate) new_subjects: NewSubjects,
+    pub(crate) observed: ObservedAnswers,
     pub(crate) unknown_host_logged: OnceAMinute,
     pub(crate) wrong_tokens: WrongTokens,
     /// Of a server that serves only metrics.
@@ -143,6 +145,7 @@ impl Server {
             patience: Patience::default(),
             counts: Arc::default(),
             new_subjects,
+            observed: ObservedAnswers::default(),
             unknown_host_logged: OnceAMinute::default(),
             wrong_tokens: WrongTokens::default(),
             program_samples,
@@ -229,6 +232,7 @@ impl Server {
             shutdown.await;
             self.drain().await;
             decisions.close().await;
+            self.state.observed.flush().await;
             administration.close().await;
         };
         if self.state.program_samples.is_some() {

@@ -294,7 +294,20 @@ impl LimiterBuilder {
 
     /// Adds the policies and apis of a config with their sources, and uses its store. Its policies replace those that an
     /// earlier api brought with it.
-    pub fn config(mut self, config: &Config) -> Result<Self, BuildError> {
+    pub fn config(self, config: &Config) -> Result<Self, BuildError> {
+        let builder = self.config_beside_store(config)?;
+        match config.store() {
+            Some(store) => builder.store_at(store),
+            None => Ok(builder),
+        }
+    }
+
+    /// The same with another store than the config's, which is not opened.
+    pub fn config_at(self, config: &Config, store: &StoreUrl) -> Result<Self, BuildError> {
+        self.config_beside_store(config)?.store_at(store)
+    }
+
+    fn config_beside_store(mut self, config: &Config) -> Result<Self, BuildError> {
         let brought = &self.api_policies;
         self.policies.retain(|policy| {
             !brought.contains(policy.name()) || config.policy(policy.name().as_str()).is_none()
@@ -303,11 +316,7 @@ impl LimiterBuilder {
         check_names(&self.policies)?;
         self.api_policies.extend(api_policies(config.apis()));
         self.add_apis(config.apis().iter().cloned());
-        self = self.sources(config.sources()).incidents(config.incidents());
-        match config.store() {
-            Some(store) => self.store_at(store),
-            None => Ok(self),
-        }
+        Ok(self.sources(config.sources()).incidents(config.incidents()))
     }
 
     /// The limiter of a config file together with this builder's settings, for threads without a runtime; otherwise as

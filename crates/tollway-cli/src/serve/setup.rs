@@ -83,10 +83,9 @@ pub(crate) fn limiter<'p>(
     store: &StoreUrl,
     outbound: impl IntoIterator<Item = &'p str>,
 ) -> Result<Limiter, Failure> {
-    let policies = config.policies().iter().cloned();
-    let builder = policies.into_iter().try_fold(Limiter::builder(), |all, policy| all.with_policy(policy))?;
+    let builder = Limiter::builder().config_at(config, store)?;
     let builder = outbound.into_iter().try_fold(builder, |all, policy| all.api_policy(policy))?;
-    Ok(builder.sources(config.sources()).incidents(config.incidents()).metrics().store_at(store)?.build())
+    Ok(builder.metrics().build())
 }
 
 /// Reads the limits that are set in the store and by sources. A store that does not answer must not prevent the start: the

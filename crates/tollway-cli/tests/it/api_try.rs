@@ -139,3 +139,22 @@ fn errors_of_the_vendor_exit_with_1() {
     let (exit, answer, beside) = home.run(&["api", "try", "archive", "/"]);
     assert!(exit == 1 && answer.contains("no answer"), "{answer}{beside}");
 }
+
+/// D1: what a run knows reaches the store before it ends, so the next one does not wait for a cap of a minute. A vendor that
+/// is away uses up nothing, either.
+#[test]
+fn runs_do_not_wait_for_what_earlier_ones_knew() {
+    let vendor = Vendor::start(&["1000 / second"], "http");
+    let home = vendor.home("rate = \"auto\"\nmax_time = \"20s\"");
+    let closed = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    for run in 0..8 {
+        let away = format!("http://{closed}");
+        let (exit, _, beside) = home.run(&["api", "try", "archive", "/users", "--base-url", &away]);
+        assert_eq!(exit, 1, "{run}: {beside}");
+    }
+    for run in 0..8 {
+        let (exit, _, beside) = home.run(&["api", "try", "archive", "/users"]);
+        assert_eq!(exit, 0, "{run}: {beside}");
+    }
+    assert_eq!(vendor.server.counts().accepted, 8);
+}

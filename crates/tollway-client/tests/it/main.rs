@@ -8,6 +8,7 @@ mod feedback;
 mod hostile;
 mod limits;
 mod requests;
+mod short_programs;
 mod shown;
 mod tokens;
 mod vendors;

@@ -1,6 +1,7 @@
 //! JSON bodies: takes, and operations on permits.
 
-use tollway_server::fuzz::{permit_questions, takes};
+use tollway_server::OBSERVED_HEADERS_MAX;
+use tollway_server::fuzz::{observed_headers, permit_questions, takes};
 
 use crate::fuzz;
 
@@ -25,5 +26,19 @@ fn bodies() {
                 format!("{} takes of {:?}", takes.len().min(4), parties.map(|parties| parties.min(4)))
             }
         }
+    });
+}
+
+/// T19: the answers that programs report are bounded, and keep no secret.
+#[test]
+fn observed() {
+    fuzz("observed", |input| {
+        let Some(kept) = observed_headers(input) else { return "no report".to_owned() };
+        assert!(kept.len() <= OBSERVED_HEADERS_MAX);
+        let is_secret = |name: &String| {
+            ["authorization", "proxy-authorization", "cookie", "set-cookie"].contains(&name.as_str())
+        };
+        assert!(!kept.iter().any(is_secret));
+        format!("{} headers", kept.len().min(4))
     });
 }

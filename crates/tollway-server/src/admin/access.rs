@@ -8,6 +8,7 @@ use super::tokens::{Right, TokenMismatch};
 use crate::connection::Caller;
 use crate::http::identity_header::identity_header;
 use crate::http::{Access, Problem};
+use crate::listener::Reach;
 use crate::rules::Rules;
 use crate::worker::Worker;
 
@@ -56,7 +57,14 @@ pub(crate) fn may_enter(
     let needed = match access {
         Access::Open => return Ok(None),
         Access::Decide if !tokens.guard(Right::Decide) => return Ok(None),
-        Access::Decide => Right::Decide,
+        Access::DecideHere if !tokens.guard(Right::Decide) => {
+            return if caller.reach == Reach::Network {
+                Err(Problem::needs_token_here().into())
+            } else {
+                Ok(None)
+            };
+        }
+        Access::Decide | Access::DecideHere => Right::Decide,
         Access::Read if tokens.administration_has_none() => return Ok(None),
         Access::Write if tokens.administration_has_none() => return Err(Problem::may_not_write().into()),
         Access::Read => Right::Read,

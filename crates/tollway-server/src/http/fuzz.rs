@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::observe_bodies::ObserveBody;
 use super::query::Query;
 use super::request_bodies::{PermitBody, SettleBody, TakeBody};
 use super::take::{RequestedCharge, RequestedTake};
@@ -35,6 +36,12 @@ pub fn permit_questions(body: &[u8]) -> [Option<String>; 2] {
     let alone = serde_json::from_slice(body).map(|body: PermitBody<'_>| body.permit.into_owned());
     let settled = serde_json::from_slice(body).map(|body: SettleBody<'_>| body.permit.into_owned());
     [alone.ok(), settled.ok()]
+}
+
+/// Parses the body of `/v1/observe`. Returns the names of the vendor's headers that are kept.
+pub fn observed_headers(body: &[u8]) -> Option<Vec<String>> {
+    let body: ObserveBody<'_> = serde_json::from_slice(body).ok()?;
+    Some(body.headers.0.iter().map(|(name, _)| name.as_str().to_owned()).collect())
 }
 
 /// Parses a query with these known parameters. Returns the value of each.

@@ -3,7 +3,7 @@
 //! `route` is the table of all paths, `body` reads and writes bodies, `request_bodies` and `response_bodies` are their types,
 //! `body_memory` bounds incomplete ones, `for_proxy` puts a denial into headers, `problem` is an error, `openapi` describes
 //! everything. `caller_check` refuses foreign web pages and names, `cors` lets allowed pages read, `host_port` parses a name.
-//! `take`, `permit` and `authorize` handle requests. `new_streams` answers HTTP/2 streams together,
+//! `take`, `permit`, `observe` and `authorize` handle requests. `new_streams` answers HTTP/2 streams together,
 //! `control_frames` closes connections that flood.
 
 pub(crate) mod authorize;
@@ -17,6 +17,8 @@ pub(crate) mod fuzz;
 pub(crate) mod host_port;
 pub(crate) mod identity_header;
 mod new_streams;
+mod observe;
+mod observe_bodies;
 pub(crate) mod openapi;
 mod permit;
 mod problem;
@@ -215,6 +217,7 @@ async fn operate(
         Operation::Done => Box::pin(permit::done(worker, caller, request)).await,
         Operation::Return => Box::pin(permit::give_back(worker, caller, request)).await,
         Operation::Renew => Box::pin(permit::renew(worker, caller, request)).await,
+        Operation::Observe => Box::pin(observe::answer(worker, caller, request)).await,
         Operation::OpenApi => Ok(openapi::answer(caller.listener)),
         Operation::Health => Ok(admin::health()),
         Operation::Ready => Ok(admin::ready(worker)),

@@ -10,6 +10,7 @@ use serde_json::{Map, Value, json};
 use tollway_inbound::headers::{TooManyRequests, WOULD_DENY};
 
 use super::body::Response;
+use super::observe_bodies::{ObserveAnswer, ObserveBody};
 use super::problem::Problem;
 use super::request_bodies::{LimitBody, PermitBody, ResetBody, SettleBody, TakeBody, WITHOUT_NUL};
 use super::response_bodies::{BatchEntry, BeginAnswer, DoneAnswer, RenewAnswer, SettleAnswer, TakeAnswer};
@@ -94,7 +95,7 @@ fn describe(route: &Route, schemas: &mut SchemaGenerator) -> Value {
     match route.access {
         Access::Open => {}
         // Only if the config has a token for decisions.
-        Access::Decide => described["security"] = json!([{}, { "token": [] }]),
+        Access::Decide | Access::DecideHere => described["security"] = json!([{}, { "token": [] }]),
         Access::Read | Access::Write => described["security"] = json!([{ "token": [] }]),
     }
     described
@@ -226,6 +227,11 @@ impl Description {
             Operation::Renew => Self::new("Renews the slots of a running call.")
                 .asking(schema::<PermitBody<'_>>(schemas))
                 .answering(200, "Whether it still had its slots.", schema::<RenewAnswer>(schemas)),
+            Operation::Observe => {
+                Self::new("Reports how a vendor answered a call: it moves the rate, and a refusal holds all.")
+                    .asking(schema::<ObserveBody<'_>>(schemas))
+                    .answering(200, "What the answer was.", schema::<ObserveAnswer>(schemas))
+            }
             Operation::Authorize => {
                 let denied = schema::<TooManyRequests<'_>>(schemas);
                 let answering = |all: Self, status| all.answering(status, "Denied.", denied.clone());

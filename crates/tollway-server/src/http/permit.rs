@@ -83,6 +83,6 @@ async fn ticket(worker: &Worker, caller: &Caller, request: Request<Incoming>) ->
     opened(worker, &body.permit)
 }
 
-fn opened(worker: &Worker, permit: &str) -> Result<Ticket, Problem> {
+pub(super) fn opened(worker: &Worker, permit: &str) -> Result<Ticket, Problem> {
     worker.state.seal.open(permit).map_err(|_| Problem::unknown_permit())
 }

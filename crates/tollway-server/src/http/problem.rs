@@ -12,7 +12,7 @@ use tollway_inbound::problem::ProblemDetails;
 
 use super::body::{Response, of_type};
 use super::query::shortened;
-use crate::bounds::{BODY_BYTES_MAX, TAKES_PER_BATCH_MAX};
+use crate::bounds::{BODY_BYTES_MAX, OBSERVED_BODY_BYTES_MAX, TAKES_PER_BATCH_MAX};
 
 /// An error. Boxed, because most responses are none.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -106,6 +106,41 @@ impl Problem {
     pub(super) fn unknown_permit() -> Self {
         let detail = "this permit was not issued by a server that shares this store, or it was modified";
         Self::new(StatusCode::UNPROCESSABLE_ENTITY, "urn:tollway:unknown-permit", "unknown permit", detail)
+    }
+
+    pub(crate) fn not_of_an_api() -> Self {
+        let detail = "this permit is of no policy of an api: name the vendor in [apis.NAME] of the config, and take under \
+                      its policy";
+        Self::new(
+            StatusCode::UNPROCESSABLE_ENTITY,
+            "urn:tollway:not-of-an-api",
+            "the permit is not of an api",
+            detail,
+        )
+    }
+
+    pub(crate) fn observed_before() -> Self {
+        let detail = "the answer to the call of this permit was reported before";
+        Self::new(StatusCode::CONFLICT, "urn:tollway:observed-before", "reported before", detail)
+    }
+
+    pub(crate) fn observed_too_late() -> Self {
+        let detail = "this permit is too old: an answer is reported within the api's `max_time`";
+        Self::new(StatusCode::CONFLICT, "urn:tollway:observed-too-late", "reported too late", detail)
+    }
+
+    pub(super) fn observed_body_too_large() -> Self {
+        let detail =
+            format!("the vendor's `body` has at most {OBSERVED_BODY_BYTES_MAX} bytes; send its beginning");
+        let kind = "urn:tollway:observed-body-too-large";
+        Self::new(StatusCode::UNPROCESSABLE_ENTITY, kind, "the vendor's body is too large", detail)
+    }
+
+    /// Other machines reach the listener, and it has no credential.
+    pub(crate) fn needs_token_here() -> Self {
+        let detail =
+            "on a listener that other machines reach, this needs a token; set `decisions` in [server.tokens]";
+        Self::new(StatusCode::FORBIDDEN, "urn:tollway:needs-token", "a token is needed here", detail)
     }
 
     pub(super) fn never_waits(policy: &str) -> Self {

@@ -18,6 +18,7 @@ pub(crate) enum Operation {
     Done,
     Return,
     Renew,
+    Observe,
     Authorize,
     OpenApi,
     Health,
@@ -48,6 +49,8 @@ pub(crate) enum Access {
     Open,
     /// A token for decisions, if the config has one.
     Decide,
+    /// A token for decisions; without one in the config, only programs on this machine.
+    DecideHere,
     /// A token that may read.
     Read,
     /// A token that may write.
@@ -76,6 +79,8 @@ impl Route {
 const fn decision(method: Method, path: &'static str, operation: Operation, check: CallerCheck) -> Route {
     let access = match operation {
         Operation::OpenApi => Access::Open,
+        // What is reported holds back every process.
+        Operation::Observe => Access::DecideHere,
         _ => Access::Decide,
     };
     Route { listener: ListenerKind::Decisions, method, path, operation, access, check }
@@ -92,7 +97,7 @@ pub(crate) const fn administration(
 }
 
 /// All but those of consumers, the most frequent first.
-static ROUTES: [Route; 20] = [
+static ROUTES: [Route; 21] = [
     decision(Method::POST, "/v1/take", Operation::Take, CallerCheck::HostAndPage),
     decision(Method::GET, "/v1/authorize", Operation::Authorize, CallerCheck::Proxied),
     decision(Method::POST, "/v1/authorize", Operation::Authorize, CallerCheck::Proxied),
@@ -101,6 +106,7 @@ static ROUTES: [Route; 20] = [
     decision(Method::POST, "/v1/done", Operation::Done, CallerCheck::HostAndPage),
     decision(Method::POST, "/v1/return", Operation::Return, CallerCheck::HostAndPage),
     decision(Method::POST, "/v1/renew", Operation::Renew, CallerCheck::HostAndPage),
+    decision(Method::POST, "/v1/observe", Operation::Observe, CallerCheck::HostAndPage),
     decision(Method::GET, "/openapi.json", Operation::OpenApi, CallerCheck::Host),
     administration(Method::GET, "/health", Operation::Health, Access::Open),
     administration(Method::GET, "/ready", Operation::Ready, Access::Open),

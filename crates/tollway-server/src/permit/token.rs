@@ -9,16 +9,22 @@ const VERSION: u8 = 1;
 
 const UNBOOKED: u8 = 1;
 const LEASED: u8 = 2;
+/// The count of grants of a rate follows the times.
+const RATED: u8 = 4;
 
 /// The bytes of a ticket; nothing for one that is larger than any take.
 pub(super) fn write(ticket: &Ticket) -> Option<Vec<u8>> {
     let Booking { permit, granted_at, at, good_until } = ticket.booking;
     let mut bytes = Vec::with_capacity(128);
-    let leased = if ticket.leased { LEASED } else { 0 };
-    bytes.extend([VERSION, if ticket.unbooked { UNBOOKED | leased } else { leased }]);
+    let is_rated = ticket.rate_grants > 0;
+    let flags = [(ticket.unbooked, UNBOOKED), (ticket.leased, LEASED), (is_rated, RATED)];
+    bytes.extend([VERSION, flags.iter().filter(|(is_set, _)| *is_set).map(|(_, flag)| flag).sum()]);
     bytes.extend(permit.0.to_be_bytes());
     for time in [granted_at, at, good_until] {
         bytes.extend(time.as_micros().to_be_bytes());
+    }
+    if is_rated {
+        bytes.extend(ticket.rate_grants.to_be_bytes());
     }
     bytes.push(u8::try_from(ticket.charges.len()).ok()?);
     for party in &ticket.charges {
@@ -46,6 +52,7 @@ pub(super) fn read(bytes: &[u8]) -> Option<Ticket> {
     let [version, flags] = rest.take()?;
     let permit = PermitId(u128::from_be_bytes(rest.take()?));
     let [granted_at, at, good_until] = [rest.time()?, rest.time()?, rest.time()?];
+    let rate_grants = if flags & RATED == 0 { 0 } else { u64::from_be_bytes(rest.take()?) };
     let [parties] = rest.take()?;
     let parties = (0..parties).map(|_| rest.party()).collect::<Option<Vec<_>>>()?;
     let whole = version == VERSION && rest.0.is_empty() && !parties.is_empty();
@@ -53,6 +60,7 @@ pub(super) fn read(bytes: &[u8]) -> Option<Ticket> {
         booking: Booking { permit, granted_at, at, good_until },
         unbooked: flags & UNBOOKED != 0,
         leased: flags & LEASED != 0,
+        rate_grants,
         charges: parties,
     })
 }
@@ -109,6 +117,7 @@ mod tests {
             booking,
             unbooked: parties == 1,
             leased: parties == 2,
+            rate_grants: if parties == 1 { 0 } else { u64::MAX },
             charges: (0..parties).map(party).collect(),
         }
     }

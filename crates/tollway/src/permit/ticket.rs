@@ -36,6 +36,8 @@ pub struct Ticket {
     pub unbooked: bool,
     /// Whether it was paid from a lease.
     pub leased: bool,
+    /// The count of grants of an api's rate, right after this one; 0 without a rate, or if it is not known.
+    pub rate_grants: u64,
     /// What was taken: at least one.
     pub charges: Vec<TicketCharge>,
 }
@@ -80,7 +82,16 @@ impl Permit {
             TicketCharge { policy: charge.policy.name().clone(), subject: charge.subject.clone(), cost }
         };
         let charges = self.charges.charges().iter().map(ticket_charge).collect();
-        Ticket { booking: self.booking, unbooked: self.unbooked, leased: self.leased, charges }
+        let rate_grants = self.rate_grants();
+        Ticket { booking: self.booking, unbooked: self.unbooked, leased: self.leased, rate_grants, charges }
+    }
+
+    /// The count of grants of its rate, right after this one; 0 without a rate, or if the take did not ask for readings.
+    pub fn rate_grants(&self) -> u64 {
+        let charges = self.charges.charges().iter().enumerate();
+        let limits = charges
+            .flat_map(|(index, charge)| charge.policy.limits().iter().zip(self.decision.readings_of(index)));
+        limits.filter(|(limit, _)| limit.is_adaptive()).map(|(_, reading)| reading.grants).next().unwrap_or(0)
     }
 
     /// How long until its time.
@@ -111,6 +122,8 @@ impl Ticket {
             Outcome::Begun(Begun::Again(decision)) if decision.is_granted() => {
                 let delay = decision.wait().into();
                 let ticket = Permit::new(charges, decision, None, true).into_ticket();
+                // A late begin has no readings. The earlier count is on the safe side.
+                let ticket = Ticket { rate_grants: self.rate_grants, ..ticket };
                 Ok(TicketBegun::Again { ticket, delay })
             }
             Outcome::Begun(Begun::Again(decision)) => {
@@ -153,8 +166,9 @@ impl Ticket {
         }
     }
 
-    /// The permit, to be ended. The ticket may exist twice, so the store must remember refunds.
-    fn permit(&self, limiter: &Limiter) -> Result<Permit, TakeError> {
+    /// The permit again. The ticket may exist twice, so the store remembers refunds. Dropping the permit frees its slots,
+    /// which [`into_ticket`](Permit::into_ticket) does not.
+    pub fn permit(&self, limiter: &Limiter) -> Result<Permit, TakeError> {
         let charges = self.charges(limiter)?;
         let over = !charges.holds_slots();
         let (booking, unbooked, leased) = (self.booking, self.unbooked, self.leased);

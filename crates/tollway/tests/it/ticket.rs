@@ -37,6 +37,19 @@ async fn a_ticket_holds_its_slot() {
     assert!(limiter.try_take("p").await.unwrap().is_granted());
 }
 
+/// Under a rate, what headers say is left belongs to the call with that count.
+#[tokio::test]
+async fn a_ticket_under_a_rate_has_the_count_of_its_grant() {
+    let config = "[apis.p]\nbase_url = \"http://127.0.0.1:1\"\n\
+                  rate = { initial = 0.1, min = 0.1, max = 1, increase_step = 1, decrease_factor = 0.5 }";
+    let rated = Limiter::builder().config(&tollway::Config::parse(config).unwrap()).unwrap().build();
+    let ticket = rated.take("p").with_readings().await.unwrap().into_ticket();
+    assert_eq!(ticket.rate_grants, 1);
+    assert_eq!(ticket.permit(&rated).unwrap().into_ticket().charges, ticket.charges);
+    let plain = limiter(&["9 / hour"]).take("p").with_readings().await.unwrap().into_ticket();
+    assert_eq!(plain.rate_grants, 0);
+}
+
 #[tokio::test]
 async fn a_ticket_uses_the_policy_in_force() {
     let limiter = limiter(&["100 tokens / hour", "9 / hour"]);

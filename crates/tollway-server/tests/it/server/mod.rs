@@ -17,6 +17,7 @@ mod floods;
 mod lifecycle;
 mod metrics;
 mod nginx;
+mod observe;
 mod patience;
 mod permits;
 mod sockets;

@@ -58,7 +58,8 @@ fn decisions_need_their_token() {
         format!("{POLICIES}[server.tokens]\n{}{}", tokens(&folder, &keys), named(&folder, "edge", "decide"));
     let server = with_delay(&config, Duration::ZERO);
     let mut client = server.client();
-    for path in ["/v1/take", "/v1/begin", "/v1/settle", "/v1/done", "/v1/return", "/v1/renew"] {
+    for path in ["/v1/take", "/v1/begin", "/v1/settle", "/v1/done", "/v1/return", "/v1/renew", "/v1/observe"]
+    {
         for (headers, expected) in [
             (String::new(), 401),
             (bearer("wrong"), 401),

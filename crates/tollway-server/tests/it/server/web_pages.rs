@@ -18,13 +18,14 @@ const CROSS_SITE: &str =
     "origin: http://evil.example\r\nsec-fetch-site: cross-site\r\nsec-fetch-mode: no-cors\r\n";
 
 /// The decision routes with what each checks: names, and also foreign pages.
-const DECISIONS: [(&str, &str, bool); 7] = [
+const DECISIONS: [(&str, &str, bool); 8] = [
     ("POST", "/v1/take", true),
     ("POST", "/v1/begin", true),
     ("POST", "/v1/settle", true),
     ("POST", "/v1/done", true),
     ("POST", "/v1/return", true),
     ("POST", "/v1/renew", true),
+    ("POST", "/v1/observe", true),
     ("GET", "/openapi.json", false),
 ];
 
