@@ -303,6 +303,15 @@ impl LimiterBuilder {
     }
 
     /// The same with another store than the config's, which is not opened.
+    ///
+    /// ```
+    /// use tollway::{Config, Limiter, StoreUrl};
+    ///
+    /// let config = "[store]\nurl = \"file:/var/lib/tollway/state\"\n[policies.api]\nlimits = [\"9 / minute\"]";
+    /// let in_memory = Limiter::builder().config_at(&Config::parse(config)?, &StoreUrl::default())?.build();
+    /// assert!(in_memory.try_take("api").now()?.is_granted());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn config_at(self, config: &Config, store: &StoreUrl) -> Result<Self, BuildError> {
         self.config_beside_store(config)?.store_at(store)
     }
