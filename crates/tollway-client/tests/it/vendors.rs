@@ -8,57 +8,32 @@ use tollway::Span;
 use tollway_client::{ApiClient, Attempt, Attempts, RefusalKind};
 use tollway_core::Timestamp;
 use tollway_vendor::Outcome;
-use tollway_vendor::server::{LoggedCall, VendorServer};
+use tollway_vendor::server::{LoggedCall, VendorDialect, VendorServer};
 
 use crate::{limiter, vendor_with};
 
 use RefusalKind::{Concurrency, DailyQuota, Overload, Rate};
 
-/// A refusal of a vendor.
+/// A simulated vendor, and one of the ways in which it refuses.
 #[derive(Clone, Copy, Debug)]
 struct VendorCase {
-    /// The dialect of the simulated vendor.
-    dialect: &'static str,
-    /// How it refuses, for the table.
-    refuses: &'static str,
-    kind: RefusalKind,
-    /// Whether it tells how long to wait.
-    tells_wait: bool,
-}
-
-const fn case(
     dialect: &'static str,
     refuses: &'static str,
     kind: RefusalKind,
     tells_wait: bool,
-) -> VendorCase {
-    VendorCase { dialect, refuses, kind, tells_wait }
 }
 
-const CASES: [VendorCase; 22] = [
-    case("slack", "429, `ok: false`, `error: ratelimited`", Rate, true),
-    case("shopify-graphql", "200, `errors[].extensions.code: THROTTLED`", Rate, true),
-    case("aws-json", "400, `__type: ThrottlingException`", Rate, false),
-    case("dynamodb", "400, `__type: ...#ProvisionedThroughputExceededException`", Rate, false),
-    case("lambda", "429, `X-Amzn-ErrorType: TooManyRequestsException`", Rate, false),
-    case("lambda", "429, `Reason: ConcurrentInvocationLimitExceeded`", Concurrency, false),
-    case("aws-query", "400, `ErrorResponse/Error/Code` is `Throttling`", Rate, false),
-    case("ec2", "503, `Response/Errors/Error/Code` is `RequestLimitExceeded`", Rate, false),
-    case("s3", "503, `Error/Code` is `SlowDown`", Rate, false),
-    case("google", "403, `error.errors[].reason: rateLimitExceeded`", Rate, false),
-    case("gemini", "429, `error.details[]` with `QuotaFailure` and `RetryInfo`", Rate, true),
-    case("hubspot", "429, `errorType: RATE_LIMIT`, headers of day and interval", Rate, false),
-    case("salesforce", "403, `errorCode: REQUEST_LIMIT_EXCEEDED`", DailyQuota, false),
-    case("salesforce", "403, the same code, `ConcurrentPerOrgLongTxn`", Concurrency, false),
-    case("twilio", "429, `code: 20429`", Concurrency, false),
-    case("anthropic", "429, `Retry-After`", Rate, true),
-    case("anthropic", "529, `overloaded_error`", Overload, false),
-    case("stripe", "429, `error.code: rate_limit`", Rate, false),
-    case("stripe", "429, `Stripe-Rate-Limited-Reason: global-concurrency`", Concurrency, false),
-    case("openai", "429, `Retry-After-Ms`", Rate, true),
-    case("github", "403, `X-RateLimit-Remaining: 0`", Rate, true),
-    case("notion", "429, `code: rate_limited`", Rate, true),
-];
+/// One for each refusal of the vendors' own table.
+fn cases() -> impl Iterator<Item = VendorCase> {
+    VendorDialect::all().flat_map(|dialect| {
+        dialect.refusals().iter().map(|refusal| VendorCase {
+            dialect: dialect.name(),
+            refuses: refusal.words,
+            kind: refusal.kind,
+            tells_wait: refusal.tells_wait,
+        })
+    })
+}
 
 /// A vendor that refuses some of a few calls.
 async fn strict_vendor(case: VendorCase) -> VendorServer {
@@ -126,7 +101,7 @@ async fn attempts_at(case: VendorCase, http: reqwest::Client) -> Vec<Vec<Attempt
 async fn each_vendor_is_recognised_and_its_waits_are_kept() {
     let mut running = JoinSet::new();
     let http = http();
-    for case in CASES {
+    for case in cases() {
         let http = http.clone();
         running.spawn(async move { (case, attempts_at(case, http).await) });
     }
@@ -150,13 +125,13 @@ async fn each_vendor_is_recognised_and_its_waits_are_kept() {
 fn the_table_of_vendors_is_the_one_in_the_guide() {
     let page = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/guide/vendors.md");
     let page = std::fs::read_to_string(page).unwrap();
-    for case in CASES {
+    for case in cases() {
         let wait = if case.tells_wait { "told, and kept" } else { "none told" };
         let row = format!("| `{}` | {} | {} | {wait} |", case.dialect, case.refuses, words_of(case.kind));
         assert!(page.contains(&row), "docs/guide/vendors.md lacks:\n{row}");
     }
     let rows = page.lines().filter(|line| line.ends_with("told |") || line.ends_with("kept |")).count();
-    assert_eq!(rows, CASES.len(), "docs/guide/vendors.md has rows of its own");
+    assert_eq!(rows, cases().count(), "docs/guide/vendors.md has rows of its own");
 }
 
 fn words_of(kind: RefusalKind) -> &'static str {
@@ -239,7 +214,7 @@ async fn each_vendor_refuses_rarely() {
         std::env::var("TOLLWAY_VENDOR_SECONDS").ok().and_then(|text| text.parse().ok()).unwrap_or(2);
     let mut running = JoinSet::new();
     let http = http();
-    for case in CASES.into_iter().filter(|case| matches!(case.kind, Rate | Concurrency)) {
+    for case in cases().filter(|case| matches!(case.kind, Rate | Concurrency)) {
         running.spawn(busy_vendor(case, Duration::from_secs(seconds), http.clone()));
     }
     let mut wrong = String::new();

@@ -34,7 +34,7 @@ use tokio::task::JoinHandle;
 use tollway_core::Timestamp;
 
 use crate::{Outcome, Quota};
-pub use dialect::{VendorAnswer, VendorDialect};
+pub use dialect::{VendorAnswer, VendorDialect, VendorRefusal};
 pub use settings::{SettingsError, VendorSettings};
 use state::VendorState;
 pub use state::{LoggedCall, VendorCounts};

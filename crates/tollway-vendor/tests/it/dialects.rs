@@ -1,5 +1,6 @@
 //! `tollway-dialects` reads back what the vendor meant, for every dialect: kind, wait, quotas, remaining, resets.
 
+use std::collections::HashSet;
 use std::time::Duration;
 
 use http::Method;
@@ -300,6 +301,7 @@ fn every_dialect_is_read_back_exactly() {
     for dialect in VendorDialect::all() {
         let reader = Dialect::by_name(dialect.read_by()).unwrap();
         let (mut refused, mut accepted) = (0, 0);
+        let mut seen = HashSet::new();
         for seed in 0..30 {
             let random = &mut Random::new(seed);
             let mut vendor = Vendor::starting_at(START, random_terms(random), seed);
@@ -318,6 +320,7 @@ fn every_dialect_is_read_back_exactly() {
                 let response =
                     VendorResponse { status: said.status, headers: &said.headers, body: body.as_bytes() };
                 let mut observed = reader.observe(&response);
+                seen.extend(observed.refusal.map(|kind| (kind, observed.wait.is_some())));
                 let unnamed = Dialect::detect(&said.headers).observe(&response);
                 assert_eq!(
                     (unnamed.refusal, unnamed.wait),
@@ -338,6 +341,9 @@ fn every_dialect_is_read_back_exactly() {
                 accepted += u64::from(ruling.outcome == Outcome::Accepted);
                 refused += u64::from(ruling.outcome == Outcome::Refused);
             }
+        }
+        for listed in dialect.refusals() {
+            assert!(seen.contains(&(listed.kind, listed.tells_wait)), "{dialect:?} never: {listed:?}");
         }
         assert!(accepted > 1_000 && refused > 1_000, "{dialect:?}: {accepted} accepted, {refused} refused");
     }

@@ -13,6 +13,7 @@ use std::fmt;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use serde_json::Value;
 use tollway_core::{Span, Timestamp};
+use tollway_dialects::RefusalKind;
 
 use crate::{Outcome, QuotaState, Ruling, Unit};
 use table::GENERAL;
@@ -27,6 +28,8 @@ pub struct VendorDialect {
     about: &'static str,
     /// The dialect of `tollway-dialects` that reads it.
     read_by: &'static str,
+    /// How it refuses; none for conventions, which no vendor has alone.
+    refusals: &'static [VendorRefusal],
     /// Headers of every answer.
     fixed: &'static [(&'static str, &'static str)],
     quotas: QuotaHeaders,
@@ -42,6 +45,17 @@ pub struct VendorDialect {
     success: fn(&Ruling, Value) -> Value,
     /// Whether tokens of the answer count against quotas of tokens.
     counts_output: bool,
+}
+
+/// A way in which a vendor refuses: what a client has to make of it, and a row of the guide's table of vendors.
+#[derive(Clone, Copy, Debug)]
+pub struct VendorRefusal {
+    /// Its status, and what else tells it.
+    pub words: &'static str,
+    /// What it is about.
+    pub kind: RefusalKind,
+    /// Whether it tells how long to wait.
+    pub tells_wait: bool,
 }
 
 /// The body of a refusal.
@@ -147,6 +161,11 @@ impl VendorDialect {
     /// The name of the dialect in `tollway-dialects` that reads it.
     pub fn read_by(&self) -> &'static str {
         self.read_by
+    }
+
+    /// The ways in which it refuses.
+    pub fn refusals(&self) -> &'static [VendorRefusal] {
+        self.refusals
     }
 
     /// Whether tokens of the answer count against quotas of tokens. Gemini counts those of the prompt only.

@@ -1,10 +1,12 @@
 //! Conventions of many vendors, and language models, as a table.
 
 use http::StatusCode;
+use tollway_dialects::RefusalKind;
 
 use super::RefusalBody::Json;
 use super::{
-    QuotaHeaders, QuotaRow, RefusalBody, ResetFormat, VendorDialect, WaitHeaders, bodies, ratelimit_fields,
+    QuotaHeaders, QuotaRow, RefusalBody, ResetFormat, VendorDialect, VendorRefusal, WaitHeaders, bodies,
+    ratelimit_fields,
 };
 use crate::Unit;
 
@@ -15,6 +17,7 @@ pub(super) const PLAIN: VendorDialect = VendorDialect {
     name: "bare",
     about: "429 and nothing else, like Adobe PDF Services",
     read_by: "http",
+    refusals: &[],
     fixed: &[],
     quotas: QuotaHeaders::None,
     wait: WaitHeaders::None,
@@ -26,6 +29,16 @@ pub(super) const PLAIN: VendorDialect = VendorDialect {
     success: |_, content| content,
     counts_output: true,
 };
+
+/// A refusal that tells how long to wait.
+pub(super) const fn told(kind: RefusalKind, words: &'static str) -> VendorRefusal {
+    VendorRefusal { words, kind, tells_wait: true }
+}
+
+/// One that does not.
+pub(super) const fn untold(kind: RefusalKind, words: &'static str) -> VendorRefusal {
+    VendorRefusal { words, kind, tells_wait: false }
+}
 
 /// Headers of calls in windows, and of tokens for vendors of language models.
 pub(super) const fn row(
@@ -76,6 +89,7 @@ pub(super) static GENERAL: [VendorDialect; 7] = [
         name: "openai",
         about: "requests and tokens, each with the time until full; Retry-After-Ms; error object",
         read_by: "openai",
+        refusals: &[told(RefusalKind::Rate, "429, `Retry-After-Ms`")],
         fixed: &[("openai-processing-ms", "12"), ("openai-version", "2020-10-01")],
         quotas: QuotaHeaders::Rows(&[
             row(
@@ -101,6 +115,10 @@ pub(super) static GENERAL: [VendorDialect; 7] = [
         name: "anthropic",
         about: "requests and tokens, each with the date at which it is full; Retry-After; a failure is 529, overload",
         read_by: "anthropic",
+        refusals: &[
+            told(RefusalKind::Rate, "429, `Retry-After`"),
+            untold(RefusalKind::Overload, "529, `overloaded_error`"),
+        ],
         fixed: &[("anthropic-organization-id", "00000000-0000-0000-0000-000000000000")],
         quotas: QuotaHeaders::Rows(&[
             row(
@@ -131,6 +149,7 @@ pub(super) static GENERAL: [VendorDialect; 7] = [
         name: "gemini",
         about: "no headers; the body names each quota that refused and a delay, for a day a wrong one",
         read_by: "gemini",
+        refusals: &[told(RefusalKind::Rate, "429, `error.details[]` with `QuotaFailure` and `RetryInfo`")],
         body: Json(bodies::gemini),
         counts_output: false,
         ..PLAIN

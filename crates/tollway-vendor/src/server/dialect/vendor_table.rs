@@ -1,9 +1,10 @@
 //! Vendors with a way of their own, as a table.
 
 use http::StatusCode;
+use tollway_dialects::RefusalKind;
 
 use super::RefusalBody::{Json, Xml};
-use super::table::{PLAIN, X_RATELIMIT, row};
+use super::table::{PLAIN, X_RATELIMIT, row, told, untold};
 use super::{
     QuotaHeaders, QuotaRow, ResetFormat, VendorDialect, WaitHeaders, bodies, headers, platform_bodies,
 };
@@ -19,6 +20,7 @@ pub(super) static VENDORS: [VendorDialect; 16] = [
         name: "github",
         about: "403 with X-RateLimit-* and a time since 1970, else a secondary limit with Retry-After",
         read_by: "github",
+        refusals: &[told(RefusalKind::Rate, "403, `X-RateLimit-Remaining: 0`")],
         fixed: &[("x-github-request-id", "0000:0000"), ("x-ratelimit-resource", "core")],
         quotas: QuotaHeaders::Rows(&[QuotaRow {
             used: Some("x-ratelimit-used"),
@@ -33,6 +35,10 @@ pub(super) static VENDORS: [VendorDialect; 16] = [
         name: "stripe",
         about: "a reason (rate or concurrency), no wait and no counters",
         read_by: "stripe",
+        refusals: &[
+            untold(RefusalKind::Rate, "429, `error.code: rate_limit`"),
+            untold(RefusalKind::Concurrency, "429, `Stripe-Rate-Limited-Reason: global-concurrency`"),
+        ],
         fixed: &[("stripe-version", "2026-01-28")],
         refusal: Some(("stripe-rate-limited-reason", "global-rate", "global-concurrency")),
         body: Json(bodies::stripe),
@@ -42,6 +48,7 @@ pub(super) static VENDORS: [VendorDialect; 16] = [
         name: "notion",
         about: "Retry-After in whole seconds, error object with a reason",
         read_by: "notion",
+        refusals: &[told(RefusalKind::Rate, "429, `code: rate_limited`")],
         fixed: &[("x-notion-request-id", "00000000-0000-0000-0000-000000000000")],
         wait: WaitHeaders::Seconds,
         body: Json(bodies::notion),
@@ -59,6 +66,7 @@ pub(super) static VENDORS: [VendorDialect; 16] = [
     VendorDialect {
         name: "slack",
         read_by: "slack",
+        refusals: &[told(RefusalKind::Rate, "429, `ok: false`, `error: ratelimited`")],
         fixed: &[("x-slack-req-id", "00000000000000000000000000000000")],
         about: "Retry-After in whole seconds, {\"ok\": false, \"error\": \"ratelimited\"}",
         wait: WaitHeaders::Seconds,
@@ -69,6 +77,7 @@ pub(super) static VENDORS: [VendorDialect; 16] = [
         name: "shopify-graphql",
         about: "THROTTLED inside a 200; every answer tells points left and the rate at which they come back",
         read_by: "shopify-graphql",
+        refusals: &[told(RefusalKind::Rate, "200, `errors[].extensions.code: THROTTLED`")],
         fixed: &[("x-shopify-api-version", "2026-01")],
         status: StatusCode::OK,
         body: Json(bodies::shopify_throttled),
@@ -79,6 +88,7 @@ pub(super) static VENDORS: [VendorDialect; 16] = [
         name: "hubspot",
         about: "limit and remaining of the day and of a second or an interval; the body names the policy; no wait",
         read_by: "hubspot",
+        refusals: &[untold(RefusalKind::Rate, "429, `errorType: RATE_LIMIT`, headers of day and interval")],
         quotas: QuotaHeaders::Written(headers::hubspot),
         body: Json(bodies::hubspot),
         ..PLAIN
@@ -87,6 +97,10 @@ pub(super) static VENDORS: [VendorDialect; 16] = [
         name: "salesforce",
         about: "Sforce-Limit-Info for a day; 403 with one code for the day and for calls at the same time",
         read_by: "salesforce",
+        refusals: &[
+            untold(RefusalKind::DailyQuota, "403, `errorCode: REQUEST_LIMIT_EXCEEDED`"),
+            untold(RefusalKind::Concurrency, "403, the same code, `ConcurrentPerOrgLongTxn`"),
+        ],
         quotas: QuotaHeaders::Written(headers::salesforce),
         status: StatusCode::FORBIDDEN,
         body: Json(bodies::salesforce),
@@ -96,6 +110,7 @@ pub(super) static VENDORS: [VendorDialect; 16] = [
         name: "twilio",
         about: "code 20429, which means calls at the same time; no wait and no counters",
         read_by: "twilio",
+        refusals: &[untold(RefusalKind::Concurrency, "429, `code: 20429`")],
         fixed: &[("twilio-request-id", "RQ00000000000000000000000000000000")],
         quotas: QuotaHeaders::Written(headers::twilio),
         body: Json(bodies::twilio),
@@ -105,6 +120,7 @@ pub(super) static VENDORS: [VendorDialect; 16] = [
         name: "google",
         about: "403 with rateLimitExceeded or dailyLimitExceeded in the body; no headers and no wait",
         read_by: "google",
+        refusals: &[untold(RefusalKind::Rate, "403, `error.errors[].reason: rateLimitExceeded`")],
         status: StatusCode::FORBIDDEN,
         body: Json(platform_bodies::google),
         ..PLAIN
@@ -113,6 +129,7 @@ pub(super) static VENDORS: [VendorDialect; 16] = [
         name: "aws-json",
         about: "400 with __type ThrottlingException, as most JSON services of AWS",
         read_by: "aws",
+        refusals: &[untold(RefusalKind::Rate, "400, `__type: ThrottlingException`")],
         fixed: AWS_REQUEST,
         status: StatusCode::BAD_REQUEST,
         content_type: "application/x-amz-json-1.1",
@@ -123,6 +140,7 @@ pub(super) static VENDORS: [VendorDialect; 16] = [
         name: "dynamodb",
         about: "400 with __type ProvisionedThroughputExceededException",
         read_by: "aws",
+        refusals: &[untold(RefusalKind::Rate, "400, `__type: ...#ProvisionedThroughputExceededException`")],
         fixed: AWS_REQUEST,
         status: StatusCode::BAD_REQUEST,
         content_type: "application/x-amz-json-1.0",
@@ -133,6 +151,10 @@ pub(super) static VENDORS: [VendorDialect; 16] = [
         name: "lambda",
         about: "429 with X-Amzn-ErrorType, and a reason: rate or concurrency",
         read_by: "aws",
+        refusals: &[
+            untold(RefusalKind::Rate, "429, `X-Amzn-ErrorType: TooManyRequestsException`"),
+            untold(RefusalKind::Concurrency, "429, `Reason: ConcurrentInvocationLimitExceeded`"),
+        ],
         fixed: AWS_REQUEST,
         refusal: Some(("x-amzn-errortype", "TooManyRequestsException", "TooManyRequestsException")),
         body: Json(platform_bodies::lambda),
@@ -142,6 +164,7 @@ pub(super) static VENDORS: [VendorDialect; 16] = [
         name: "aws-query",
         about: "400 with XML, ErrorResponse/Error/Code Throttling, as IAM and CloudFormation",
         read_by: "aws",
+        refusals: &[untold(RefusalKind::Rate, "400, `ErrorResponse/Error/Code` is `Throttling`")],
         fixed: AWS_REQUEST,
         status: StatusCode::BAD_REQUEST,
         content_type: "text/xml",
@@ -152,6 +175,7 @@ pub(super) static VENDORS: [VendorDialect; 16] = [
         name: "ec2",
         about: "503 with XML, Response/Errors/Error/Code RequestLimitExceeded",
         read_by: "aws",
+        refusals: &[untold(RefusalKind::Rate, "503, `Response/Errors/Error/Code` is `RequestLimitExceeded`")],
         fixed: AWS_REQUEST,
         status: StatusCode::SERVICE_UNAVAILABLE,
         content_type: XML,
@@ -162,6 +186,7 @@ pub(super) static VENDORS: [VendorDialect; 16] = [
         name: "s3",
         about: "503 with XML, Error/Code SlowDown",
         read_by: "aws",
+        refusals: &[untold(RefusalKind::Rate, "503, `Error/Code` is `SlowDown`")],
         fixed: &[("x-amz-request-id", "0000000000000000")],
         status: StatusCode::SERVICE_UNAVAILABLE,
         content_type: "application/xml",
