@@ -14,7 +14,7 @@ use crate::room::Room;
 /// How often the server is asked: `INFO memory` takes it some ten microseconds.
 const EVERY: Duration = Duration::from_secs(10);
 
-/// How often it is asked while it is full.
+/// How often it is asked while it is full, or does not answer.
 const EVERY_WHILE_FULL: Duration = Duration::from_secs(1);
 
 /// Starts to ask, once, on the runtime of the caller. It ends with the link. `notice` is the key that says until when subjects
@@ -28,13 +28,14 @@ pub(crate) fn start(room: &Arc<Room>, connections: &Arc<Connections>, notice: im
 async fn watch(room: Weak<Room>, connections: Weak<Connections>, notice: String) {
     loop {
         let (Some(asked), Some(connections)) = (room.upgrade(), connections.upgrade()) else { return };
-        asked.exchange_notice(&connections, &notice).await;
+        let is_told = asked.exchange_notice(&connections, &notice).await;
         // A server that does not answer keeps its last figure; the calls notice that it is away.
         if let Some(used) = memory_used(&connections).await {
             asked.note_memory(used);
         }
         drop(connections);
-        if asked.is_full() {
+        // Each call that lets subjects share would wake it again while it cannot note that.
+        if asked.is_full() || !is_told {
             sleep(EVERY_WHILE_FULL).await;
         } else {
             // It asks at once when it finds the server full, or lets subjects share.

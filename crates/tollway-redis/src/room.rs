@@ -192,8 +192,8 @@ impl Room {
         }
     }
 
-    /// Tells other processes until when subjects may share accounts, and learns it from them.
-    pub(crate) async fn exchange_notice(&self, connections: &Connections, key: &str) {
+    /// Tells other processes until when subjects may share accounts, and learns it from them. False: the server did not answer.
+    pub(crate) async fn exchange_notice(&self, connections: &Connections, key: &str) -> bool {
         let shared_until = self.shared_until.load(Ordering::Relaxed);
         let lasts = match shared_until > self.noted_until.load(Ordering::Relaxed) {
             // A little longer: so it is not noted again for every call.
@@ -203,12 +203,17 @@ impl Room {
             false => Duration::ZERO,
         };
         let may_be_full = !lasts.is_zero() && !self.is_old.load(Ordering::Relaxed);
-        if let Notice::Lasts(left) = exchange(connections, key, lasts, may_be_full).await {
-            let until = if left.is_zero() { 0 } else { self.now().saturating_add(micros(left)) };
-            self.shared_until.fetch_max(until, Ordering::Relaxed);
-            self.noted_until.fetch_max(until, Ordering::Relaxed);
-            self.is_told.store(true, Ordering::Relaxed);
+        let mut notice = exchange(connections, key, lasts, may_be_full).await;
+        if may_be_full && matches!(notice, Notice::Unknown) {
+            // An older server reads no script that may run while it is full, and may have room.
+            notice = exchange(connections, key, lasts, false).await;
         }
+        let Notice::Lasts(left) = notice else { return false };
+        let until = if left.is_zero() { 0 } else { self.now().saturating_add(micros(left)) };
+        self.shared_until.fetch_max(until, Ordering::Relaxed);
+        self.noted_until.fetch_max(until, Ordering::Relaxed);
+        self.is_told.store(true, Ordering::Relaxed);
+        true
     }
 
     fn now(&self) -> u64 {

@@ -209,6 +209,19 @@ fn decide_as(store: &dyn Store, policy: &Policy, subjects: &[&str], new_accounts
     }
 }
 
+/// The same where a listener lets subjects share, on a server older than 7.0 that has room.
+#[test]
+fn a_process_that_starts_later_on_an_old_server_knows_who_shares() {
+    let server = RedisServer::start_6_2();
+    let (first, policy) = (store(&server, "lines"), an_hour(1));
+    assert!(decide_as(&first, &policy, &["new"], NewAccounts::Share).is_granted());
+    while number(&server, &["EXISTS", NOTICE]) == 0 {
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    drop(first);
+    assert!(!is_granted(&of(&store(&server, "lines"), &policy, "new")));
+}
+
 /// Callers can name limits of their own: the accounts that their subjects share are bounded, too.
 #[test]
 fn shared_accounts_of_many_policies_are_bounded() {
