@@ -10,6 +10,7 @@ use tollway::{Permit, PolicyHandle, Take, TakeError, Taken, Timestamp, Waits};
 
 use crate::error::CallFailure;
 use crate::gate::{BOOKED_AHEAD, Priority, Turn};
+use crate::in_flight::Flight;
 use crate::limiter::ApiState;
 
 /// How often a call asks for a place under a rate that other processes change.
@@ -35,6 +36,7 @@ pub(crate) struct Permits {
     endpoint: Option<UnderPolicy>,
     place: Option<UnderPolicy>,
     slot: Option<Permit>,
+    flight: Option<Flight>,
     sent: bool,
 }
 
@@ -73,6 +75,19 @@ impl Permits {
     /// The vendor may have got the call from now on.
     pub(crate) fn sent(&mut self) {
         self.sent = true;
+        if let Some(flight) = &mut self.flight {
+            flight.sent();
+        }
+    }
+
+    /// The call is answered, and runs no longer: a caller may keep an answer that it does not read.
+    pub(crate) fn land(&mut self) {
+        self.flight = None;
+    }
+
+    /// The place of the call among those in flight.
+    pub(crate) fn flight(&self) -> Option<&Flight> {
+        self.flight.as_ref()
     }
 
     /// Gives everything back: the vendor did not get the call. In the background, so that a caller may leave.
@@ -140,6 +155,8 @@ impl ApiState {
         let granted_at = self.now();
         if wanted.api.policy().is_some() || wanted.api.concurrency().is_some() {
             self.acquire_place(permits, wanted).await?;
+        } else {
+            permits.flight = Some(self.join_flights(wanted).await?);
         }
         // A permit of the endpoint says nothing about calls that come a second later.
         if Duration::from(self.now().since(granted_at)) > BOOKED_AHEAD {
@@ -163,6 +180,7 @@ impl ApiState {
         let turn = turn
             .map_err(|_| CallFailure::NoTurn { waiting: self.gate.waiting() })?
             .map_err(|_| CallFailure::TooManyWaiting)?;
+        permits.flight = Some(self.join_flights(wanted).await?);
         if let Some(policy) = wanted.api.slots_policy() {
             let handle = self.handle(policy.name())?;
             let take = handle.take().subject(self.account.as_str()).max_wait(self.left(wanted));
@@ -174,6 +192,12 @@ impl ApiState {
             permits.place = Some(UnderPolicy { permit, policy: handle.policy() });
         }
         Ok(())
+    }
+
+    /// A place among as many calls as the vendor runs at the same time.
+    async fn join_flights(&self, wanted: &Wanted<'_>) -> Result<Flight, CallFailure> {
+        let flight = self.flights.join(self.left(wanted)).await;
+        flight.ok_or_else(|| CallFailure::NoTurn { waiting: self.gate.waiting() })
     }
 
     async fn begin(&self, permits: &mut Permits, wanted: &Wanted<'_>) -> Result<(), CallFailure> {

@@ -14,7 +14,7 @@ use tollway::core::{Name, NameError};
 use tollway::{Span, Timestamp};
 use tollway_dialects::{Observation, RefusalKind, VendorResponse};
 
-use crate::acquire::{Permits, Wanted};
+use crate::acquire::{Permits, Wanted, adapts};
 use crate::body::{ApiBody, ReadAhead, Settlement};
 use crate::error::{Attempt, Attempts, BoxError, CallError, CallFailure};
 use crate::gate::Priority;
@@ -225,31 +225,26 @@ impl<'c> Running<'c> {
         let waited = at.since(asked_at).into();
         self.attempts.push(Attempt { at, waited, status: None, refusal: None, wait: None, said: None });
         permits.sent();
-        let in_flight = InFlight::new(self.state());
-        let sent = match tokio::time::timeout(timeout, pin!(exchange.send())).await {
-            Err(_) => Err(CallFailure::Timeout(timeout)),
-            Ok(None) => Err(CallFailure::CannotRepeat),
-            Ok(Some(Err(SendError { error, unsent }))) => {
-                if unsent {
-                    permits.give_back();
-                }
-                Err(CallFailure::Send(error))
-            }
-            Ok(Some(Ok(response))) => Ok(response),
-        };
-        match sent {
-            // The vendor may have counted it: the estimate stays spent.
-            Err(failure) => {
-                self.state().answered(&permits);
-                Err(NoAnswer::Failed(failure))
-            }
-            Ok(response) => {
+        let mut in_flight = InFlight::new(self.state(), &permits);
+        let (failure, unsent) = match tokio::time::timeout(timeout, pin!(exchange.send())).await {
+            Err(_) => (CallFailure::Timeout(timeout), false),
+            Ok(None) => return Err(NoAnswer::Failed(CallFailure::CannotRepeat)),
+            Ok(Some(Err(SendError { error, unsent }))) => (CallFailure::Send(error), unsent),
+            Ok(Some(Ok(response))) => {
                 let left = timeout.saturating_sub(self.state().now().since(at).into());
+                in_flight.has_ended = true;
                 let answered = self.answered(response, permits, left).await;
                 drop(in_flight);
-                answered
+                return answered;
             }
+        };
+        in_flight.has_ended = true;
+        self.state().failed(&permits, failure.to_string());
+        // The vendor may have counted a call that was sent: the estimate stays spent.
+        if unsent {
+            permits.give_back();
         }
+        Err(NoAnswer::Failed(failure))
     }
 
     /// Reads what an answer says about limits, and tells the store. `left` is the rest of the attempt's time.
@@ -284,10 +279,17 @@ impl<'c> Running<'c> {
                 Err(NoAnswer::Refused(kind))
             }
             None => {
-                // An error of the vendor's says nothing about the rate: it neither raises nor cuts it.
-                match parts.status.is_server_error() {
-                    true => self.state().answered(&permits),
-                    false => self.state().accepted(&permits, &observed.quotas),
+                match parts.status {
+                    status if status.is_server_error() => {
+                        let words = said(&observed, body.ahead()).unwrap_or_default();
+                        self.state().failed(&permits, format!("{} {words}", status.as_u16()));
+                    }
+                    status if status.is_client_error() => self.state().answered(&permits, &observed.quotas),
+                    _ => self.state().accepted(&permits, &observed.quotas),
+                }
+                let mut permits = permits;
+                if !is_stream {
+                    permits.land();
                 }
                 let settlement = Settlement { permits, dialect, runtime: Handle::try_current().ok() };
                 Ok(Response::from_parts(parts, body.into_body(settlement)))
@@ -312,8 +314,10 @@ impl<'c> Running<'c> {
         let last = self.attempts.last().map(ToString::to_string).unwrap_or_default();
         let told = tokio::spawn(async move {
             state.count_refusal(kind);
-            state.refused(&api, kind, &permits, &observed).await;
+            let was_probing = state.refused(&api, kind, &permits, &observed).await;
+            // A probe provokes refusals by design; any other call kept the limits that the config knows.
             if let Some((permit, policy)) = permits.place()
+                && !was_probing
                 && matches!(kind, RefusalKind::Rate | RefusalKind::DailyQuota)
                 && policy.limits().iter().any(|limit| !limit.is_adaptive())
             {
@@ -371,17 +375,29 @@ fn said(observed: &Observation, body: &[u8]) -> Option<String> {
 }
 
 /// Counts a call as in flight until it is dropped.
-struct InFlight<'s>(&'s ApiState);
+struct InFlight<'s> {
+    state: &'s Arc<ApiState>,
+    /// The policy with a rate, and the number of the grant.
+    granted: Option<(Name, u64)>,
+    /// How the call ended was told elsewhere.
+    has_ended: bool,
+}
 
 impl<'s> InFlight<'s> {
-    fn new(state: &'s ApiState) -> Self {
+    fn new(state: &'s Arc<ApiState>, permits: &Permits) -> Self {
         state.in_flight.fetch_add(1, Ordering::Relaxed);
-        Self(state)
+        let place = permits.place().filter(|(_, policy)| adapts(policy));
+        let granted = place.map(|(_, policy)| (policy.name().clone(), permits.grant()));
+        Self { state, granted, has_ended: false }
     }
 }
 
 impl Drop for InFlight<'_> {
     fn drop(&mut self) {
-        self.0.in_flight.fetch_sub(1, Ordering::Relaxed);
+        self.state.in_flight.fetch_sub(1, Ordering::Relaxed);
+        if let Some((policy, grant)) = self.granted.take().filter(|_| !self.has_ended) {
+            // Its caller has left.
+            self.state.over(&policy, grant);
+        }
     }
 }

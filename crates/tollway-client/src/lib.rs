@@ -50,6 +50,7 @@ mod body;
 mod error;
 mod feedback;
 mod gate;
+mod in_flight;
 mod layer;
 mod limiter;
 mod reporter;
@@ -63,6 +64,7 @@ mod middleware;
 #[cfg(feature = "client")]
 mod request;
 mod tls;
+mod token_quotas;
 
 pub use attempts::{CallOptions, CallSketch};
 pub use body::ApiBody;
