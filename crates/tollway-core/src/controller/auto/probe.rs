@@ -2,7 +2,7 @@
 
 use super::super::Report;
 use super::super::arithmetic::{calls_in, rate_of, thousandths};
-use super::{Auto, RATE_MAX, SECOND};
+use super::{Auto, RATE_MAX, SECOND, START_RATE};
 use crate::Span;
 
 /// Accepted calls that pay for one refusal in the long run: two refusals in a thousand.
@@ -32,7 +32,7 @@ impl Auto {
         let told = told.map(|(rate, _)| rate).min();
         if let Some(told) = told {
             // Callers cannot use more: when the header says nothing any more, the rate must not jump.
-            self.rate = self.rate.min(told.max(proved));
+            self.rate = self.rate.min(told.max(proved).max(START_RATE));
         }
         if proved < self.rate || report.failed > report.accepted || self.health.is_failing() {
             return;

@@ -12,6 +12,8 @@ use crate::{Span, Timestamp};
 const SAME_END: Span = Span::from_millis(1_500);
 /// Whole seconds say too little about a shorter window.
 const WINDOW_MIN: Span = Span::from_secs(3);
+/// Nothing is held back for longer because of a window whose end was seen only once.
+const UNPROVED_MAX: Span = Span::from_secs(10);
 /// Headers that did not show windows are looked at again after this time.
 const DOUBT_LASTS: Span = Span::from_hours(1);
 /// A window is spent so much faster than evenly, in thousandths, that its end never comes first.
@@ -182,11 +184,12 @@ impl Shown {
         match self.kind {
             Kind::Window => {
                 let lasts = self.reset.since(now);
+                let believed = if self.left > 0 { lasts } else { lasts.min(UNPROVED_MAX) };
                 let left = self.grant.saturating_sub(grants);
                 let even = thousandths(rate_of(left.max(1), lasts), SPEND);
                 let rate = if self.left > 0 { even } else { RATE_MAX };
                 let says = lasts > Span::ZERO && self.measure >= WINDOW_MIN.as_micros();
-                says.then_some((rate, Some(Cap { grants: left, lasts })))
+                says.then_some((rate, Some(Cap { grants: left, lasts: believed })))
             }
             Kind::Level if self.limit > 0 => {
                 let reserve = calls_in(self.measure, RESERVE).saturating_add(2).min(self.limit.div_ceil(2));
