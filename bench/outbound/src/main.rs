@@ -2,13 +2,18 @@
 //!
 //!     cargo run --release -p tollway-outbound-bench -- [--seeds] [--only NAME] [--from SEED]
 //!     cargo run --release -p tollway-outbound-bench -- --random N [--from SEED] [--odd | --even] [--best]
+//!     cargo run --release -p tollway-outbound-bench -- --short-runs N [--from SEED] [--odd | --even] [--seeds]
+//!     cargo run --release -p tollway-outbound-bench -- --raised
 //!
 //! `--seeds` prints every seed, `--only` one controller, `--from` takes other seeds. `--random` measures N random vendors;
-//! `--best` adds the share that the best fixed pace would get, and ours in percent of that, which takes longer.
+//! `--best` adds the share that the best fixed pace would get, and ours in percent of that, which takes longer. `--short-runs`
+//! calls N vendors of documented kinds for 200 seconds and prints the worst with the reason.
 #![allow(clippy::print_stdout)]
 
 mod limiters;
+mod raised;
 mod rivals;
+mod short_runs;
 mod vendors;
 
 use limiters::Limiter;
@@ -23,11 +28,17 @@ fn main() {
     let has = |name: &str| args.iter().any(|arg| arg == name);
     let after = |name: &str| args.iter().skip_while(|arg| *arg != name).nth(1);
     let first: u64 = after("--from").and_then(|first| first.parse().ok()).unwrap_or(1);
-    match after("--random").and_then(|count| count.parse::<u64>().ok()) {
-        Some(count) => {
-            random_vendors(first..=first + count.max(1) - 1, has("--odd"), has("--even"), has("--best"))
-        }
-        None => {
+    let count = |name: &str| after(name).and_then(|count| count.parse::<u64>().ok());
+    let seeds = |count: u64| {
+        let (odd, even) = (has("--odd"), has("--even"));
+        let seeds = first..=first + count.max(1) - 1;
+        seeds.filter(move |seed| (!odd || seed % 2 == 1) && (!even || seed % 2 == 0))
+    };
+    match (count("--random"), count("--short-runs")) {
+        (Some(count), _) => random_vendors(seeds(count), has("--best")),
+        (None, Some(count)) => short_runs::print(seeds(count), has("--seeds")),
+        (None, None) if has("--raised") => raised::print(),
+        (None, None) => {
             let choice =
                 Choice { first, every_seed: has("--seeds"), only: after("--only").map(String::as_str) };
             table(&choice);
@@ -118,8 +129,7 @@ fn print_rows(scenario: &Scenario, limiters: &[Limiter], choice: &Choice<'_>) {
     }
 }
 
-fn random_vendors(seeds: std::ops::RangeInclusive<u64>, odd: bool, even: bool, best: bool) {
-    let seeds = seeds.filter(|seed| (!odd || seed % 2 == 1) && (!even || seed % 2 == 0));
+fn random_vendors(seeds: impl Iterator<Item = u64>, best: bool) {
     let scenarios: Vec<(u64, Scenario)> = seeds.map(|seed| (seed, vendors::random(seed))).collect();
     for (title, voice) in [("told waits", Voice::Waits), ("bare 429s", Voice::Bare)] {
         let more = if best { " / share of the best fixed pace / ours in percent of it" } else { "" };

@@ -9,6 +9,7 @@ use tollway::{Permit, PolicyHandle, Take, TakeError, Taken, Timestamp, Waits};
 
 use crate::error::CallFailure;
 use crate::gate::{BOOKED_AHEAD, Priority, Turn};
+use crate::in_flight::Flight;
 use crate::limiter::ApiState;
 use crate::permits::{Permits, UnderPolicy};
 
@@ -51,6 +52,8 @@ impl ApiState {
         let granted_at = self.now();
         if wanted.api.policy().is_some() || wanted.api.concurrency().is_some() {
             self.acquire_place(permits, wanted).await?;
+        } else {
+            permits.flight = Some(self.join_flights(wanted).await?);
         }
         // A permit of the endpoint says nothing about calls that come a second later.
         if Duration::from(self.now().since(granted_at)) > BOOKED_AHEAD {
@@ -74,6 +77,7 @@ impl ApiState {
         let turn = turn
             .map_err(|_| CallFailure::NoTurn { waiting: self.gate.waiting() })?
             .map_err(|_| CallFailure::TooManyWaiting)?;
+        permits.flight = Some(self.join_flights(wanted).await?);
         if let Some(policy) = wanted.api.slots_policy() {
             let handle = self.handle(policy.name())?;
             let take = handle.take().subject(self.account.as_str()).max_wait(self.left(wanted));
@@ -85,6 +89,12 @@ impl ApiState {
             permits.place = Some(UnderPolicy::new(permit, handle.policy()));
         }
         Ok(())
+    }
+
+    /// A place among as many calls as the vendor runs at the same time.
+    async fn join_flights(&self, wanted: &Wanted<'_>) -> Result<Flight, CallFailure> {
+        let flight = self.flights.join(self.left(wanted)).await;
+        flight.ok_or_else(|| CallFailure::NoTurn { waiting: self.gate.waiting() })
     }
 
     async fn begin(&self, permits: &mut Permits, wanted: &Wanted<'_>) -> Result<(), CallFailure> {

@@ -28,7 +28,7 @@ pub(crate) struct AnswerRead {
     /// Why it means "call later", if it does.
     pub(crate) refusal: Option<RefusalKind>,
     observed: Observation,
-    /// The vendor's word for a refusal.
+    /// The vendor's word for a refusal or a failure.
     said: Option<String>,
 }
 
@@ -59,7 +59,8 @@ impl ApiLimiter {
                 wait.is_some_and(may_wait).then_some(RefusalKind::Lock)
             }
         };
-        let said = refusal.and_then(|_| said(&observed, answer.body));
+        let has_reason = refusal.is_some() || status.is_server_error();
+        let said = has_reason.then(|| said(&observed, answer.body)).flatten();
         AnswerRead { status, refusal, observed, said }
     }
 }
@@ -74,7 +75,7 @@ impl AnswerRead {
     pub(crate) fn note_in(&self, attempt: &mut Attempt) {
         attempt.status = Some(self.status);
         (attempt.refusal, attempt.wait) = (self.refusal, self.observed.wait);
-        attempt.said.clone_from(&self.said);
+        attempt.said = self.refusal.and(self.said.clone());
     }
 }
 
@@ -86,15 +87,19 @@ impl ApiState {
         answer: &AnswerRead,
         permits: &mut Permits,
     ) {
-        // An error of the vendor's says nothing about the rate: it neither raises nor cuts it.
-        match (answer.observed.refusal, answer.status.is_server_error()) {
+        let quotas = &answer.observed.quotas;
+        match answer.observed.refusal {
             // The answer is the caller's, and all calls wait as long as it tells.
-            (Some(kind), _) if answer.wait().is_some() => {
+            Some(kind) if answer.wait().is_some() => {
                 self.count_refusal(kind);
                 self.refused(api, kind, permits, &answer.observed).await;
             }
-            (_, true) => self.answered(permits),
-            (_, false) => self.accepted(permits, &answer.observed.quotas),
+            _ if answer.status.is_server_error() => {
+                let words = answer.said.as_deref().unwrap_or_default();
+                self.failed(permits, format!("{} {words}", answer.status.as_u16()));
+            }
+            _ if answer.status.is_client_error() => self.answered(permits, quotas),
+            _ => self.accepted(permits, quotas),
         }
         permits.over();
     }
@@ -113,9 +118,11 @@ impl ApiState {
         let unfinished = self.unfinished.begin();
         let told = tokio::spawn(async move {
             state.count_refusal(kind);
-            state.refused(&api, kind, &permits, &answer.observed).await;
+            let was_probing = state.refused(&api, kind, &permits, &answer.observed).await;
             permits.over();
+            // A probe provokes refusals by design; any other call kept the limits that the config knows.
             if let Some((permit, policy)) = permits.place()
+                && !was_probing
                 && matches!(kind, RefusalKind::Rate | RefusalKind::DailyQuota)
                 && policy.limits().iter().any(|limit| !limit.is_adaptive())
             {

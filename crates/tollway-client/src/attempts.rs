@@ -12,7 +12,7 @@ use tokio::runtime::Handle;
 use tollway::config::{Api, ApiEndpoint};
 use tollway::core::{Name, NameError};
 use tollway::{Span, Timestamp};
-use tollway_dialects::{RefusalKind, VendorResponse};
+use tollway_dialects::{RefusalKind, VendorResponse, is_stream};
 
 use crate::acquire::Wanted;
 use crate::answer::OWN_WAIT;
@@ -223,30 +223,25 @@ impl<'c> Running<'c> {
         self.attempts.push(Attempt::new(at, waited));
         permits.sent();
         let in_flight = InFlight::new(self.state());
-        let sent = match tokio::time::timeout(timeout, pin!(exchange.send())).await {
-            Err(_) => Err(CallFailure::Timeout(timeout)),
-            Ok(None) => Err(CallFailure::CannotRepeat),
-            Ok(Some(Err(SendError { error, unsent: true }))) => {
-                permits.give_back();
-                Err(CallFailure::Send(error))
-            }
-            Ok(Some(Err(SendError { error, unsent: false }))) => Err(CallFailure::Send(error)),
-            Ok(Some(Ok(response))) => Ok(response),
-        };
-        match sent {
-            // The vendor may have counted it: the estimate stays spent.
-            Err(failure) => {
-                self.state().answered(&permits);
-                permits.over();
-                Err(NoAnswer::Failed(failure))
-            }
-            Ok(response) => {
+        let sent = tokio::time::timeout(timeout, pin!(exchange.send())).await;
+        let (failure, unsent) = match sent {
+            Err(_) => (CallFailure::Timeout(timeout), false),
+            Ok(None) => return Err(NoAnswer::Failed(CallFailure::CannotRepeat)),
+            Ok(Some(Err(SendError { error, unsent }))) => (CallFailure::Send(error), unsent),
+            Ok(Some(Ok(response))) => {
                 let left = timeout.saturating_sub(self.state().now().since(at).into());
                 let answered = self.answered(response, permits, left, exchange.can_repeat()).await;
                 drop(in_flight);
-                answered
+                return answered;
             }
+        };
+        self.state().failed(&permits, failure.to_string());
+        // The vendor may have counted a call that was sent: the estimate stays spent.
+        match unsent {
+            true => permits.give_back(),
+            false => permits.over(),
         }
+        Err(NoAnswer::Failed(failure))
     }
 
     /// Reads what an answer says about limits, and tells the store. `left` is the rest of the attempt's time.
@@ -285,6 +280,9 @@ impl<'c> Running<'c> {
             return Err(NoAnswer::Refused(kind));
         }
         self.state().take_in(&self.api, &read, &mut permits).await;
+        if !is_stream(&parts.headers) {
+            permits.land();
+        }
         let settlement = Settlement { permits, dialect, runtime: Handle::try_current().ok() };
         Ok(Response::from_parts(parts, body.into_body(settlement)))
     }

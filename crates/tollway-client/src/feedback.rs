@@ -11,6 +11,8 @@ use tollway::core::controller::{
 use tollway::core::{Learned, LearnedRate, LimitLeft, Policy, REQUESTS, RateChange, Timestamp};
 use tollway_dialects::{Observation, QuotaReset, QuotaUnit, VendorQuota};
 
+use crate::token_quotas::QuotaOfCalls;
+
 /// Windows of a vendor and of a limit that differ by less than this are the same.
 const SAME_PERIOD: Duration = Duration::from_secs(1);
 
@@ -44,24 +46,30 @@ pub(crate) fn limits_left(
     left
 }
 
-/// A quota of requests as it was seen: with the answer's time and the number of its call's grant.
+/// A quota of calls as it was seen: with the answer's time and the number of its call's grant.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SeenQuota {
     quota: ReportedQuota,
     at: Timestamp,
 }
 
-/// The quotas of requests in an answer, for the controller.
-pub(crate) fn seen_quotas(quotas: &[VendorQuota], grant: u64, at: Timestamp) -> Vec<SeenQuota> {
+/// The quotas in an answer that bound calls, for the controller: those of requests, and the tightest one of tokens.
+pub(crate) fn seen_quotas(
+    quotas: &[VendorQuota],
+    tokens: Option<QuotaOfCalls>,
+    grant: u64,
+    at: Timestamp,
+) -> Vec<SeenQuota> {
     let of_requests = quotas.iter().filter(|quota| quota.unit == QuotaUnit::Requests);
-    let seen = of_requests.filter_map(|quota| {
-        let reset = match quota.reset {
+    let of_requests = of_requests.filter_map(|quota| Some((quota.limit, quota.remaining?, quota.reset)));
+    let of_tokens = tokens.map(|quota| (Some(quota.limit), quota.remaining, quota.reset));
+    let seen = of_requests.chain(of_tokens).map(|(limit, remaining, reset)| {
+        let reset = match reset {
             Some(QuotaReset::WindowEnds(reset)) => Some(reset.into()),
             // Such a quota refills all the time: its fill level is what counts.
             Some(QuotaReset::BucketFull(_)) | None => None,
         };
-        let (limit, remaining) = (quota.limit, quota.remaining?);
-        Some(SeenQuota { quota: ReportedQuota { limit, remaining, reset, age: Span::ZERO, grant }, at })
+        SeenQuota { quota: ReportedQuota { limit, remaining, reset, age: Span::ZERO, grant }, at }
     });
     seen.collect()
 }

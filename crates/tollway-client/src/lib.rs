@@ -53,6 +53,7 @@ mod body;
 mod error;
 mod feedback;
 mod gate;
+mod in_flight;
 mod last_report;
 mod layer;
 mod limiter;
@@ -70,6 +71,7 @@ mod middleware;
 #[cfg(feature = "client")]
 mod request;
 mod tls;
+mod token_quotas;
 
 pub use attempts::{CallOptions, CallSketch};
 pub use body::ApiBody;

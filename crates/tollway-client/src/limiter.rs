@@ -16,6 +16,7 @@ use crate::attempts::{Call, CallSketch};
 use crate::error::ClientError;
 use crate::feedback::ceiling;
 use crate::gate::Gate;
+use crate::in_flight::InFlight;
 use crate::reporter::Seen;
 use crate::tls::use_ring;
 use crate::unfinished::Unfinished;
@@ -68,6 +69,8 @@ pub(crate) struct ApiState {
     held_until: AtomicU64,
     /// Calls that were sent and have no answer yet.
     pub(crate) in_flight: AtomicU64,
+    /// As many calls as the vendor runs at the same time.
+    pub(crate) flights: Arc<InFlight>,
     /// What goes on after its call has returned.
     pub(crate) unfinished: Arc<Unfinished>,
     /// Policies that were looked up. As many as the api and its endpoints name.
@@ -125,6 +128,7 @@ impl ApiLimiter {
             telling_hold: AtomicBool::new(false),
             held_until: AtomicU64::new(0),
             in_flight: AtomicU64::new(0),
+            flights: Arc::default(),
             unfinished: Arc::default(),
             handles: Mutex::default(),
         };

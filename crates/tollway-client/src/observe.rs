@@ -66,7 +66,7 @@ impl ApiLimiter {
         let permit = ticket.permit(self.limiter())?;
         let mut permits = Permits::of_sent(state, UnderPolicy { permit, policy, grant: ticket.rate_grants });
         let Some(answer) = answer else {
-            state.answered(&permits);
+            state.failed(&permits, "no answer".to_owned());
             permits.leave();
             return Ok(Observed::default());
         };

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use tollway::core::{Name, Policy};
 use tollway::{Permit, Timestamp};
 
+use crate::in_flight::Flight;
 use crate::limiter::ApiState;
 
 /// The permits of one attempt. Dropping them before the call is [sent](Self::sent) gives them back; afterwards it frees the
@@ -15,6 +16,8 @@ pub(crate) struct Permits {
     pub(crate) endpoint: Option<UnderPolicy>,
     pub(crate) place: Option<UnderPolicy>,
     pub(crate) slot: Option<Permit>,
+    /// The place of the call among those in flight.
+    pub(crate) flight: Option<Flight>,
     call: CallPhase,
 }
 
@@ -46,13 +49,20 @@ impl Permits {
     /// None yet.
     pub(crate) fn new(state: &Arc<ApiState>) -> Self {
         let state = Arc::clone(state);
-        Self { state, endpoint: None, place: None, slot: None, call: CallPhase::NotSent }
+        Self { state, endpoint: None, place: None, slot: None, flight: None, call: CallPhase::NotSent }
     }
 
     /// The permit of a call that another program has sent.
     pub(crate) fn of_sent(state: &Arc<ApiState>, place: UnderPolicy) -> Self {
         let state = Arc::clone(state);
-        Self { state, endpoint: None, place: Some(place), slot: None, call: CallPhase::InFlight }
+        Self {
+            state,
+            endpoint: None,
+            place: Some(place),
+            slot: None,
+            flight: None,
+            call: CallPhase::InFlight,
+        }
     }
 
     /// The api's state in this process.
@@ -84,6 +94,19 @@ impl Permits {
     /// The vendor may have got the call from now on.
     pub(crate) fn sent(&mut self) {
         self.call = CallPhase::InFlight;
+        if let Some(flight) = &mut self.flight {
+            flight.sent();
+        }
+    }
+
+    /// The call is answered, and runs no longer: a caller may keep an answer that it does not read.
+    pub(crate) fn land(&mut self) {
+        self.flight = None;
+    }
+
+    /// The place of the call among those in flight.
+    pub(crate) fn flight(&self) -> Option<&Flight> {
+        self.flight.as_ref()
     }
 
     /// The answer was taken in.
@@ -144,7 +167,7 @@ impl Drop for Permits {
         match self.call {
             CallPhase::NotSent => self.give_back(),
             // Its caller has left. The vendor may have counted it, and nothing is known of its answer.
-            CallPhase::InFlight => Arc::clone(&self.state).answered(self),
+            CallPhase::InFlight => Arc::clone(&self.state).unanswered(self),
             CallPhase::Over => {}
         }
     }

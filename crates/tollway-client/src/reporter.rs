@@ -17,6 +17,7 @@ use crate::feedback::{
 };
 use crate::limiter::ApiState;
 use crate::permits::Permits;
+use crate::token_quotas::TokenQuotas;
 
 /// A process reports accepted calls at most this often.
 const REPORT_EVERY: Span = Span::from_secs(1);
@@ -44,9 +45,15 @@ pub(crate) struct Seen {
     answered: u64,
     /// Whether grants were given back.
     given_back: bool,
+    /// Those of them that failed, and how the last one did.
+    failed: u64,
+    failure: String,
+    /// It was said that most calls fail.
+    said_failing: bool,
     /// When the newest of these calls was granted.
     newest: Timestamp,
     quotas: Vec<SeenQuota>,
+    tokens: TokenQuotas,
     /// What is left of fixed limits, as the newest answer shows it, and when that came.
     left: Vec<VendorQuota>,
     left_at: Timestamp,
@@ -57,11 +64,11 @@ pub(crate) struct Seen {
 }
 
 impl Seen {
-    /// Notes an accepted call. True if it should be reported at once.
+    /// Notes the quotas in an answer that is no refusal. True if it should be reported at once.
     fn note(&mut self, grant: u64, granted_at: Timestamp, quotas: &[VendorQuota], now: Timestamp) -> bool {
-        self.accepted = self.accepted.saturating_add(1);
         self.newest = self.newest.max(granted_at);
-        let quotas_seen = seen_quotas(quotas, grant, now);
+        let tokens = self.tokens.observe(quotas, grant, now);
+        let quotas_seen = seen_quotas(quotas, tokens, grant, now);
         let limits = |quotas: &[SeenQuota]| quotas.iter().map(SeenQuota::limit).collect::<Vec<_>>();
         let is_new = !quotas_seen.is_empty() && limits(&quotas_seen) != limits(&self.quotas);
         if !quotas_seen.is_empty() {
@@ -88,6 +95,7 @@ impl Seen {
     fn put_back(&mut self, unreported: &Unreported) {
         self.accepted = self.accepted.saturating_add(unreported.accepted);
         self.answered = self.answered.saturating_add(unreported.answered);
+        self.failed = self.failed.saturating_add(unreported.failed);
     }
 
     /// Starts over.
@@ -97,6 +105,7 @@ impl Seen {
         Unreported {
             accepted: std::mem::take(&mut self.accepted),
             answered: std::mem::take(&mut self.answered),
+            failed: std::mem::take(&mut self.failed),
             left_for: now.since(self.left_at),
             newest: self.newest,
             quotas: self.quotas.clone(),
@@ -109,6 +118,7 @@ impl Seen {
 struct Unreported {
     accepted: u64,
     answered: u64,
+    failed: u64,
     /// How old `left` is.
     left_for: Span,
     newest: Timestamp,
@@ -152,23 +162,55 @@ struct RefusedRate {
 }
 
 impl ApiState {
-    /// A call is over that says nothing about the rate: it failed, or the vendor did.
-    pub(crate) fn answered(self: &Arc<Self>, permits: &Permits) {
+    /// A call is over that says nothing about the rate.
+    pub(crate) fn over(self: &Arc<Self>, policy: &Name, grant: u64) {
+        let mut seen = self.seen();
+        seen.answered += 1;
+        let at_once = seen.was_awaited(grant);
+        self.plan_report(seen, policy, at_once);
+    }
+
+    /// A call whose caller has left before it was answered.
+    pub(crate) fn unanswered(self: &Arc<Self>, permits: &Permits) {
+        if let Some((_, policy)) = permits.place().filter(|(_, policy)| adapts(policy)) {
+            self.over(policy.name(), permits.grant());
+        }
+    }
+
+    /// A call failed: a 5xx, a timeout, no connection. Reported in the background, at most once a second.
+    pub(crate) fn failed(self: &Arc<Self>, permits: &Permits, failure: String) {
         let Some((_, policy)) = permits.place().filter(|(_, policy)| adapts(policy)) else { return };
         let mut seen = self.seen();
         seen.answered += 1;
+        seen.failed += 1;
+        seen.failure = failure;
         let at_once = seen.was_awaited(permits.grant());
         self.plan_report(seen, policy.name(), at_once);
     }
 
     /// The vendor has accepted a call. Reported in the background, at most once a second.
     pub(crate) fn accepted(self: &Arc<Self>, permits: &Permits, quotas: &[VendorQuota]) {
+        if let Some(flight) = permits.flight() {
+            flight.accepted();
+        }
+        self.ended(permits, quotas, 1);
+    }
+
+    /// An answer is neither a success nor a refusal, such as a 404: it says nothing about the rate, except to five numbers,
+    /// for which everything is a success that does not mean "call later".
+    pub(crate) fn answered(self: &Arc<Self>, permits: &Permits, quotas: &[VendorQuota]) {
+        let is_auto = matches!(configured(&self.api()), Some(Controller::Auto(_)));
+        self.ended(permits, quotas, u64::from(!is_auto));
+    }
+
+    fn ended(self: &Arc<Self>, permits: &Permits, quotas: &[VendorQuota], accepted: u64) {
         let Some((_, policy)) = permits.place() else { return };
         if !adapts(policy) && limits_left(policy, quotas, 0, Span::ZERO).is_empty() {
             return;
         }
         let mut seen = self.seen();
         seen.answered += 1;
+        seen.accepted += accepted;
         let at_once = seen.note(permits.grant(), permits.granted_at(), quotas, self.now());
         self.plan_report(seen, policy.name(), at_once);
     }
@@ -208,15 +250,16 @@ impl ApiState {
         }
     }
 
-    /// The vendor has refused a call. Returns when the store knows: no process sends another call before.
+    /// The vendor has refused a call. Returns when the store knows: no process sends another call before. True if the refusal
+    /// was to be expected: the rate was being probed.
     pub(crate) async fn refused(
         self: &Arc<Self>,
         api: &Api,
         kind: RefusalKind,
         permits: &Permits,
         observed: &Observation,
-    ) {
-        let Some((_, policy)) = permits.place() else { return };
+    ) -> bool {
+        let Some((_, policy)) = permits.place() else { return false };
         let told: Option<Span> = observed.wait.map(Span::from);
         let controller = configured(api);
         let adapts = controller.is_some() && adapts(policy);
@@ -226,7 +269,17 @@ impl ApiState {
             // A measured rate knows quotas of a day; a documented one must not be cut because of them.
             RefusalKind::DailyQuota => adapts && auto && named_quota(observed).is_some(),
             // These hold back no other call.
-            RefusalKind::Concurrency | RefusalKind::Lock | RefusalKind::NoAccess => return,
+            RefusalKind::Concurrency | RefusalKind::Lock | RefusalKind::NoAccess => {
+                if kind == RefusalKind::Concurrency
+                    && let Some(flight) = permits.flight()
+                {
+                    flight.refused();
+                }
+                if adapts {
+                    self.over(policy.name(), permits.grant());
+                }
+                return false;
+            }
             RefusalKind::Overload => false,
         };
         let (granted_at, named) = (permits.granted_at(), named_quota(observed));
@@ -242,17 +295,21 @@ impl ApiState {
             (seen.left, seen.left_at) = (observed.quotas.clone(), self.now());
         }
         let name = policy.name().clone();
-        self.report(&name, Some(Refused { hold, rate })).await;
+        self.report(&name, Some(Refused { hold, rate })).await
     }
 
-    /// Tells the store what was seen, and writes the controller's rate.
-    pub(crate) async fn report(self: &Arc<Self>, policy: &Name, refused: Option<Refused>) {
+    /// Tells the store what was seen, and writes the controller's rate. True if the rate was being probed.
+    pub(crate) async fn report(self: &Arc<Self>, policy: &Name, refused: Option<Refused>) -> bool {
         let hold = refused.as_ref().map_or(Span::ZERO, Refused::hold_alone);
-        if let Err(error) = self.report_once(policy, refused.as_ref()).await {
-            tracing::debug!(%error, api = %self.name(), "what a vendor said could not be told to the store");
-            if hold > Span::ZERO {
-                self.hold_here(hold);
-                self.hold_again(policy);
+        match self.report_once(policy, refused.as_ref()).await {
+            Ok(was_probing) => was_probing,
+            Err(error) => {
+                tracing::debug!(%error, api = %self.name(), "what a vendor said could not be told to the store");
+                if hold > Span::ZERO {
+                    self.hold_here(hold);
+                    self.hold_again(policy);
+                }
+                false
             }
         }
     }
@@ -262,7 +319,7 @@ impl ApiState {
         &self,
         policy: &Name,
         refused: Option<&Refused>,
-    ) -> Result<(), TakeError> {
+    ) -> Result<bool, TakeError> {
         let unreported = self.seen().take(self.now());
         let mut reporting = Reporting { state: self, unreported, is_over: false };
         let reported = self.try_report(policy, &reporting.unreported, refused).await;
@@ -275,7 +332,7 @@ impl ApiState {
         policy: &Name,
         unreported: &Unreported,
         refused: Option<&Refused>,
-    ) -> Result<(), TakeError> {
+    ) -> Result<bool, TakeError> {
         let in_force = self.handle(policy)?.policy();
         let in_flight = self.in_flight.load(Ordering::Relaxed);
         let feedback = Feedback {
@@ -287,13 +344,17 @@ impl ApiState {
         let before = learned.clone();
         let Some(controller) = configured(&self.api()) else {
             self.log(&before, &learned, refused);
-            return Ok(());
+            return Ok(false);
         };
+        let (mut was_probing, mut is_failing) = (false, false);
         let races = if refused.is_some() { RACES_OF_REFUSAL_MAX } else { RACES_MAX };
         for _ in 0..races {
             let Some(known) = learned.rate.clone() else { break };
             let mut controller = controller.clone().resumed(stored(&known.controller), known.cut);
-            let pace = unreported.tell(&mut controller, &learned, &known, refused, self.now());
+            was_probing = controller.is_probing();
+            let pace =
+                unreported.tell(&mut controller, &learned, &known, refused, self.now(), self.api().timeout());
+            is_failing = controller.is_failing();
             let change = rate_change(&pace, &known, &controller);
             let awaited = pace.cap.map(|cap| known.grants.saturating_add(cap.grants));
             let feedback = Feedback { hold: pace.hold, left: SmallVec::new(), rate: Some(change) };
@@ -309,15 +370,37 @@ impl ApiState {
             self.seen().put_back(unreported);
         }
         self.log(&before, &learned, refused);
-        Ok(())
+        self.log_failing(is_failing);
+        Ok(was_probing)
+    }
+
+    /// Says once that most calls fail, and what to write if this is how the vendor refuses.
+    fn log_failing(&self, is_failing: bool) {
+        let last = {
+            let mut seen = self.seen();
+            let before = std::mem::replace(&mut seen.said_failing, is_failing);
+            (is_failing && !before).then(|| seen.failure.clone())
+        };
+        if let Some(last) = last {
+            let api = self.name();
+            let status =
+                last.split(' ').next().filter(|status| status.parse::<u16>().is_ok()).unwrap_or("503");
+            let line = format!("backoff_codes = [429, {status}]");
+            tracing::warn!(%api, last, "most calls of an api fail, and it is called less until they succeed; if this answer means `call later`, add `{line}` to [apis.{api}]");
+        }
     }
 
     /// The rate before and after, as debug lines, and as a warning after a refusal.
     fn log(&self, before: &Learned, after: &Learned, refused: Option<&Refused>) {
-        let rate = |learned: &Learned| learned.rate.as_ref().map_or(0, |rate| rate.rate);
-        let (old_rate, new_rate) = (Rate(rate(before)), Rate(rate(after)));
         let api = self.name();
         let cooldown = after.held_until.map(|until| until.since(after.now)).unwrap_or(Span::ZERO);
+        let rate = |learned: &Learned| learned.rate.as_ref().map(|rate| Rate(rate.rate));
+        let (Some(old_rate), Some(new_rate)) = (rate(before), rate(after)) else {
+            if refused.is_some() {
+                tracing::warn!(%api, %cooldown, "the vendor refused a call: backing off");
+            }
+            return;
+        };
         if refused.is_some() {
             tracing::warn!(%api, %old_rate, %new_rate, %cooldown, "the vendor refused a call: backing off");
         } else if new_rate.0 > old_rate.0 {
@@ -358,6 +441,7 @@ impl Unreported {
         known: &LearnedRate,
         refused: Option<&Refused>,
         now: Timestamp,
+        timeout: Span,
     ) -> Pace {
         let quotas: SmallVec<[_; 2]> = self.quotas.iter().map(|quota| quota.reported(now)).collect();
         let refusal = refused.and_then(|refused| refused.rate.as_ref());
@@ -366,6 +450,8 @@ impl Unreported {
             grants: known.grants,
             accepted: self.accepted,
             answered: self.answered,
+            failed: self.failed,
+            timeout,
             accepted_cut: cut_of(self.newest, known),
             refusal: refusal.map(|refusal| RateRefusal {
                 cut: cut_of(refusal.granted_at, known),

@@ -39,15 +39,26 @@ pub struct BodyNeed {
     is_over: bool,
 }
 
+/// Whether a body comes in parts that are read one by one, perhaps for minutes.
+pub fn is_stream(headers: &HeaderMap) -> bool {
+    let kind = content_type(headers);
+    STREAMS.iter().any(|word| kind.contains(word))
+}
+
+/// Without its parameters, in lower case.
+fn content_type(headers: &HeaderMap) -> String {
+    let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+    kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
+}
+
 impl Dialect {
     /// What is needed of the body of such a response; `None` if nothing is. `asks` is whether the application looks at
     /// bodies too, as in [`observe_with`](Self::observe_with).
     pub fn body_need(&self, status: StatusCode, headers: &HeaderMap, asks: bool) -> Option<BodyNeed> {
-        let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
-        let kind = kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
-        if STREAMS.iter().any(|word| kind.contains(word)) {
+        if is_stream(headers) {
             return None;
         }
+        let kind = content_type(headers);
         if status.is_client_error() || status.is_server_error() {
             return Some(BodyNeed::new(false));
         }

@@ -117,7 +117,7 @@ mod wait;
 mod xml;
 
 pub use body::BODY_BYTES_MAX;
-pub use body_need::BodyNeed;
+pub use body_need::{BodyNeed, is_stream};
 pub use dialect::Dialect;
 pub use observation::{
     DAILY_WAIT_MAX, Observation, QuotaReset, QuotaUnit, RefusalKind, VendorQuota, WAIT_MAX,

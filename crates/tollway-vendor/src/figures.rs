@@ -49,6 +49,12 @@ impl Figures {
         self.refused.iter().copied().map(u64::from).sum()
     }
 
+    /// Accepted and refused calls from one second up to, not including, another.
+    pub fn between(&self, from: usize, to: usize) -> (u64, u64) {
+        let sum = |counts: &[u32]| counts.iter().take(to).skip(from).copied().map(u64::from).sum();
+        (sum(&self.accepted), sum(&self.refused))
+    }
+
     /// The first second from which 120 s have at least 90 % of the limit's rate and at most 2 % refusals.
     pub fn converged(&self, terms: &Terms) -> Option<usize> {
         let last = self.accepted.len().checked_sub(STEADY)?;

@@ -9,10 +9,12 @@
 #![forbid(unsafe_code)]
 
 mod figures;
+mod headers;
 mod limits;
 mod perfect;
 mod quota;
 mod random;
+mod random_vendor;
 mod ruling;
 mod run;
 #[cfg(feature = "server")]
@@ -21,10 +23,12 @@ mod store;
 mod vendor;
 
 pub use figures::Figures;
+pub use headers::{HeaderReset, HeaderStyle, Misleading};
 pub use limits::{VendorLimitError, WindowStart};
 pub use perfect::possible;
 pub use quota::{Quota, Shape, Unit};
 pub use random::Random;
+pub use random_vendor::RandomVendor;
 pub use ruling::{QuotaState, Ruling};
 pub use run::{Client, Run, run};
 pub use vendor::{Answer, Call, Outcome, Terms, Vendor, Voice};

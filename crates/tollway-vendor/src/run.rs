@@ -9,6 +9,9 @@ use tollway_core::{Span, Timestamp};
 use crate::store::Account;
 use crate::{Answer, Call, Figures, Outcome, Random, Terms, Vendor};
 
+/// How long a call may take, as the client tells its controller: no vendor here is slower.
+const TIMEOUT: Span = Span::from_secs(60);
+
 /// How workers behave besides their controller.
 #[derive(Clone, Copy, Debug)]
 pub struct Client {
@@ -96,6 +99,7 @@ struct Worker {
     account: usize,
     accepted: u64,
     answered: u64,
+    failed: u64,
     accepted_cut: u64,
     quotas: Vec<VendorQuota>,
     quotas_at: Timestamp,
@@ -234,6 +238,7 @@ impl<F: FnMut(&Report<'_>) -> Pace> Simulation<F> {
         let capped = slot.capped;
         let reporter = &mut self.workers[worker];
         reporter.accepted += u64::from(answer.outcome == Outcome::Accepted);
+        reporter.failed += u64::from(answer.outcome == Outcome::Failed);
         reporter.accepted_cut = reporter.accepted_cut.max(cut);
         let limits: Vec<_> = answer.quotas.iter().map(|quota| quota.limit).collect();
         let changed = limits != reporter.limits;
@@ -266,8 +271,17 @@ impl<F: FnMut(&Report<'_>) -> Pace> Simulation<F> {
         let accepted_cut = worker.accepted_cut;
         let grants = account.grants;
         let answered = std::mem::take(&mut worker.answered);
-        let report =
-            Report { now: self.now, grants, accepted, answered, accepted_cut, refusal, quotas: &quotas };
+        let report = Report {
+            now: self.now,
+            grants,
+            accepted,
+            answered,
+            failed: std::mem::take(&mut worker.failed),
+            timeout: TIMEOUT,
+            accepted_cut,
+            refusal,
+            quotas: &quotas,
+        };
         account.follow(self.now, controller(&report));
     }
 }

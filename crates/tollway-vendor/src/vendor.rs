@@ -3,6 +3,7 @@
 use tollway_core::controller::VendorQuota;
 use tollway_core::{Span, Timestamp};
 
+use crate::headers::HeaderStyle;
 use crate::quota::Meter;
 use crate::ruling::CONCURRENCY_WAIT;
 use crate::{Quota, QuotaState, Random, Ruling, Shape, Unit};
@@ -32,6 +33,8 @@ pub struct Terms {
     pub quotas: Vec<Quota>,
     /// What the vendor says about them.
     pub voice: Voice,
+    /// How [`Voice::Headers`] shows quotas.
+    pub headers: HeaderStyle,
     /// The shortest and the longest time a call takes. The vendor decides at half of it.
     pub latency: (Span, Span),
     /// A refused call counts against the quotas too.
@@ -51,6 +54,7 @@ impl Terms {
         Self {
             quotas,
             voice: Voice::Waits,
+            headers: HeaderStyle::default(),
             latency,
             refusals_count: false,
             others: 0,
@@ -257,20 +261,10 @@ impl Vendor {
         if self.terms.voice != Voice::Headers {
             return Vec::new();
         }
+        let style = self.terms.headers;
+        let node = self.random.below(style.nodes());
         let calls = self.meters.iter_mut().filter(|meter| meter.unit() == Unit::Calls);
-        let shown = calls.map(|meter| {
-            let shape = meter.shape(now);
-            let is_window = matches!(shape, Shape::Window { .. });
-            let reset = is_window.then(|| whole_seconds(meter.wait(now, 1)));
-            VendorQuota {
-                limit: Some(shape.limit()),
-                remaining: meter.left(now),
-                reset,
-                age: Span::ZERO,
-                grant: 0,
-            }
-        });
-        shown.collect()
+        calls.map(|meter| style.shown(meter, now, node)).collect()
     }
 
     fn schedule_other(&mut self) {
@@ -285,7 +279,7 @@ impl Vendor {
 }
 
 /// As `Retry-After` has it: rounded up.
-fn whole_seconds(span: Span) -> Span {
+pub(crate) fn whole_seconds(span: Span) -> Span {
     Span::from_secs(span.as_micros().div_ceil(1_000_000).max(1))
 }
 

@@ -1,9 +1,12 @@
 //! The controllers against simulated vendors: figures as floors with some room. Virtual time, so every run is the same.
 
+use std::cell::Cell;
+
 use tollway_core::controller::{Auto, Controller, Pace, Report};
 use tollway_core::{Span, Timestamp};
 use tollway_vendor::{
-    Call, Client, Figures, Outcome, Quota, Run, Shape, Terms, Unit, Vendor, Voice, possible, run,
+    Call, Client, Figures, HeaderReset, HeaderStyle, Outcome, Quota, RandomVendor, Run, Shape, Terms, Unit,
+    Vendor, Voice, possible, run,
 };
 
 fn bucket(per_second: u64, burst: u64) -> Shape {
@@ -217,4 +220,98 @@ fn replaced_quotas_keep_what_was_used() {
     assert_eq!(left(&vendor.rule(now, Call { tokens: 20 })), [98, 30]);
     vendor.set_quotas(vec![Quota::tokens(bucket(1, 50))]);
     assert_eq!(left(&vendor.rule(now, Call::default())), [50], "another unit starts full");
+}
+
+/// Share of the limit and refusals per 1,000 in the second half of ten minutes.
+fn second_half(terms: &Terms, workers: usize) -> (f64, f64) {
+    let how = Run { length: Span::from_mins(10), in_flight: 64, ..twenty_minutes(workers) };
+    let (accepted, refused) = run(terms, &how, auto).between(300, 600);
+    let rate = terms.calls_rate(Timestamp::from_secs(600)).unwrap_or(0) as f64 / 1e6;
+    (accepted as f64 / (rate * 3.0), 1_000.0 * refused as f64 / accepted.max(1) as f64)
+}
+
+/// A burst that is saved up at the start is no part of the rate.
+#[test]
+fn small_bursts_do_not_raise_the_measured_rate() {
+    for voice in [Voice::Waits, Voice::Bare] {
+        let terms = Terms { voice, ..Terms::new(vec![Quota::calls(bucket(5, 60))]) };
+        let (share, refusals) = second_half(&terms, 1);
+        assert!(share >= 95.0 && refusals <= 5.0, "{voice:?}: {share:.1} %, {refusals:.1} of 1,000");
+    }
+}
+
+/// A few of the random vendors of the bench (`--short-runs`), on seeds that no rule was made on.
+#[test]
+fn random_vendors_are_used_and_not_overrun() {
+    for seed in [1_001, 1_003, 1_005, 1_007, 1_009] {
+        let vendor = RandomVendor::of_seed(seed);
+        let how = Run { seed, length: Span::from_secs(200), in_flight: 64, ..twenty_minutes(1) };
+        let (accepted, refused) = run(&vendor.terms, &how, auto).between(100, 200);
+        let rate = vendor.terms.calls_rate(Timestamp::from_secs(200)).unwrap_or(0) as f64 / 1e6;
+        let (share, refusals) = (accepted as f64 / rate, 1_000.0 * refused as f64 / accepted.max(1) as f64);
+        let name = &vendor.name;
+        assert!(share >= 60.0 || !vendor.tells_the_truth(), "{name}: {share:.1} %");
+        assert!(refusals <= 30.0 || refused <= 3, "{name}: {refusals:.1} of 1,000");
+    }
+}
+
+/// Every call fails for ten minutes: as fast as at the start, and no faster.
+#[test]
+fn outage_is_not_climbed_into() {
+    let terms = Terms { errors: 1_000, ..Terms::new(Vec::new()) };
+    let how = Run { length: Span::from_mins(10), in_flight: 64, ..twenty_minutes(8) };
+    let calls = Cell::new(0);
+    run(&terms, &how, || {
+        let ((pace, mut controller), calls) = (auto(), &calls);
+        let counted = move |report: &Report<'_>| {
+            calls.set(report.grants);
+            controller(report)
+        };
+        (pace, counted)
+    });
+    assert!(calls.get() <= 3 * 600 + 10, "{} calls", calls.get());
+}
+
+/// Headers of whole seconds, the reset of one call, levels without a reset: none of them stops the client or misleads it.
+#[test]
+fn headers_are_evidence() {
+    let second = Span::from_secs(1);
+    let window = Shape::Window { amount: 32, length: second, phase: Span::from_millis(300) };
+    let log = Shape::Sliding { amount: 60, length: Span::from_secs(30) };
+    for (shape, reset) in [
+        (window, HeaderReset::WindowEnd),
+        (bucket(41, 3), HeaderReset::NextCall),
+        (bucket(3, 2), HeaderReset::Full),
+        (log, HeaderReset::NextCall),
+        (log, HeaderReset::WindowEnd),
+    ] {
+        let headers = HeaderStyle { reset, misleads: None };
+        // Three calls saved up do not make up for a way that varies by more.
+        let latency = (Span::from_millis(200), Span::from_millis(220));
+        let terms =
+            Terms { voice: Voice::Headers, headers, latency, ..Terms::new(vec![Quota::calls(shape)]) };
+        let (share, refusals) = second_half(&terms, 1);
+        assert!(share >= 80.0 && refusals <= 15.0, "{shape:?} {reset:?}: {share:.1} %, {refusals:.1}");
+    }
+}
+
+/// A quota of a day without a reset is used, not kept at half.
+#[test]
+fn quota_of_a_day_in_headers_is_used() {
+    let day = Shape::Window { amount: 3_000, length: Span::from_hours(24), phase: Span::ZERO };
+    let headers = HeaderStyle { reset: HeaderReset::Level, misleads: None };
+    let terms = Terms { voice: Voice::Headers, headers, ..Terms::new(vec![Quota::calls(day)]) };
+    let accepted = run(&terms, &twenty_minutes(1), auto).accepted();
+    assert_eq!(accepted, 3_000);
+}
+
+/// After a hold of a minute for another limit than the one in headers, the rate comes back.
+#[test]
+fn rate_comes_back_after_a_second_limit() {
+    let hour = Shape::Window { amount: 5_000, length: Span::from_hours(1), phase: Span::ZERO };
+    let secondary = Shape::Window { amount: 90, length: Span::from_mins(1), phase: Span::from_secs(20) };
+    let terms =
+        Terms { voice: Voice::Headers, ..Terms::new(vec![Quota::calls(hour), Quota::calls(secondary)]) };
+    let (share, refusals) = second_half(&Terms { voice: Voice::Waits, ..terms }, 1);
+    assert!(share >= 85.0 && refusals <= 25.0, "{share:.1} %, {refusals:.1} of 1,000");
 }

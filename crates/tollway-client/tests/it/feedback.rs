@@ -161,3 +161,64 @@ async fn a_daily_quota_is_held_until_its_end() {
     let left = client.limiter().snapshot().await.unwrap();
     assert!(left.cooldown_until.unwrap() > left.now);
 }
+
+/// D2: neither an outage, nor an expired token, nor a 404 raises a rate that is being found.
+#[tokio::test]
+async fn auto_grows_by_successes_only() {
+    let vendor = vendor_with(&["1000 / second"], "http", |settings| settings.terms.errors = 1_000).await;
+    let limiter = limiter(&vendor.url(), "rate = \"auto\"");
+    let client = ApiClient::of(&limiter, "test").unwrap();
+    let start = rate(&limiter).await.rate;
+    for _ in 0..12 {
+        assert_eq!(client.get("/").send().await.unwrap().status(), 500);
+    }
+    client.limiter().flush().await;
+    let learned = rate(&limiter).await;
+    assert_eq!((learned.rate, learned.cut), (start, 0));
+}
+
+/// Calls refused because too many run at the same time find out how many fit, and hold no other call back.
+#[tokio::test]
+async fn concurrency_refusals_find_how_many_calls_fit() {
+    let slow = |settings: &mut VendorSettings| {
+        settings.terms.latency = (Span::from_millis(20), Span::from_millis(30));
+    };
+    let vendor = vendor_with(&["1000 / second", "3 concurrent"], "stripe", slow).await;
+    let client =
+        client(&vendor.url(), "limits = [\"1000 / second\"]\ndialect = \"stripe\"\nmax_retries = 20");
+    let calls = (0..60).map(|_| tokio::spawn(client.get("/").send()));
+    for call in calls.collect::<Vec<_>>() {
+        assert_eq!(call.await.unwrap().unwrap().status(), 200);
+    }
+    let refused = vendor.counts().refused;
+    assert!(refused > 0, "the calls did not overlap");
+    for _ in 0..3 {
+        let calls = (0..20).map(|_| tokio::spawn(client.get("/").send()));
+        for call in calls.collect::<Vec<_>>() {
+            assert_eq!(call.await.unwrap().unwrap().status(), 200);
+        }
+    }
+    assert_eq!(vendor.counts().refused, refused, "the number in flight was found");
+}
+
+/// Calls that their callers leave use nothing of what may be in flight at the start, and neither do those that get no
+/// connection.
+#[tokio::test]
+async fn calls_without_an_answer_do_not_stop_the_start() {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let left = client(&url, "rate = \"auto\"");
+    let mut unanswered = Vec::new();
+    for _ in 0..6 {
+        let call = tokio::spawn(left.get("/").max_time(Duration::from_secs(50)).send());
+        unanswered.push(listener.accept().await.unwrap());
+        call.abort();
+        assert!(call.await.unwrap_err().is_cancelled());
+    }
+    drop(listener);
+    let nothing = client(&url, "rate = \"auto\"");
+    for _ in 0..6 {
+        let error = nothing.get("/").max_time(Duration::from_secs(50)).send().await.unwrap_err();
+        assert!(matches!(error.failure, CallFailure::Send(_)), "{error}");
+    }
+}

@@ -7,6 +7,10 @@ mod aimd;
 mod arithmetic;
 mod auto;
 #[cfg(test)]
+mod failing_tests;
+#[cfg(test)]
+mod header_tests;
+#[cfg(test)]
 mod tests;
 
 use serde::{Deserialize, Serialize};
@@ -33,11 +37,16 @@ pub struct Report<'a> {
     pub now: Timestamp,
     /// Calls the store has granted since the account was made.
     pub grants: u64,
-    /// Calls the vendor accepted since this process last reported.
+    /// Calls that succeeded since this process last reported. An answer that is neither a success nor a refusal, such as a
+    /// 404, says nothing about the rate.
     pub accepted: u64,
     /// Calls of this process that ended since it last reported, however they did: what is still in flight is not known
     /// otherwise.
     pub answered: u64,
+    /// Those of them that failed: a 5xx, a timeout, no connection.
+    pub failed: u64,
+    /// How long a call may take.
+    pub timeout: Span,
     /// The newest [`Pace::cut`] under which one of these was granted.
     pub accepted_cut: u64,
     /// A refusal because of a rate. Other kinds are not reported: they say nothing about the rate.
@@ -127,6 +136,22 @@ impl Controller {
         }
     }
 
+    /// Whether most calls fail: it slows down and learns nothing until they succeed.
+    pub fn is_failing(&self) -> bool {
+        match self {
+            Self::Aimd(_) => false,
+            Self::Auto(auto) => auto.is_failing(),
+        }
+    }
+
+    /// Whether it now tries a rate above the limit it has measured: a refusal is what it expects.
+    pub fn is_probing(&self) -> bool {
+        match self {
+            Self::Aimd(_) => false,
+            Self::Auto(auto) => auto.is_probing(),
+        }
+    }
+
     /// Takes in a report and returns the pace from now on.
     pub fn report(&mut self, report: &Report<'_>) -> Pace {
         match self {
@@ -139,7 +164,7 @@ impl Controller {
     pub fn pace(&self, now: Timestamp) -> Pace {
         match self {
             Self::Aimd(aimd) => aimd.pace(now),
-            Self::Auto(auto) => auto.pace(now),
+            Self::Auto(auto) => auto.pace(now, 0),
         }
     }
 }

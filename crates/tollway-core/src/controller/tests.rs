@@ -1,6 +1,7 @@
 //! One test for each rule of the controllers.
 
 use super::*;
+use crate::bounds::AMOUNT_MAX;
 
 /// The settings of the documented Notion entry.
 const NOTION: AimdSettings = AimdSettings {
@@ -11,12 +12,15 @@ const NOTION: AimdSettings = AimdSettings {
     decrease_factor: 500,
 };
 
+/// How long a call may take.
+pub(super) const TIMEOUT: Span = Span::from_secs(60);
+
 /// A controller and the store's side of it: the time, the count of grants and the newest pace.
-struct Rig {
-    controller: Controller,
-    now: Timestamp,
-    grants: u64,
-    pace: Pace,
+pub(super) struct Rig {
+    pub(super) controller: Controller,
+    pub(super) now: Timestamp,
+    pub(super) grants: u64,
+    pub(super) pace: Pace,
 }
 
 impl Rig {
@@ -25,7 +29,7 @@ impl Rig {
         Self { pace: controller.pace(now), controller, now, grants: 0 }
     }
 
-    fn auto() -> Self {
+    pub(super) fn auto() -> Self {
         Self::new(Controller::Auto(Box::default()))
     }
 
@@ -33,7 +37,12 @@ impl Rig {
         Self::new(Controller::Aimd(Aimd::new(NOTION).unwrap()))
     }
 
-    fn report(&mut self, accepted: u64, refusal: Option<RateRefusal>, quotas: &[VendorQuota]) -> Pace {
+    pub(super) fn report(
+        &mut self,
+        accepted: u64,
+        refusal: Option<RateRefusal>,
+        quotas: &[VendorQuota],
+    ) -> Pace {
         let (now, grants, accepted_cut) = (self.now, self.grants, self.pace.cut);
         let answered = accepted + u64::from(refusal.is_some());
         self.pace = self.controller.report(&Report {
@@ -41,6 +50,8 @@ impl Rig {
             grants,
             accepted,
             answered,
+            failed: 0,
+            timeout: TIMEOUT,
             accepted_cut,
             refusal,
             quotas,
@@ -48,23 +59,23 @@ impl Rig {
         self.pace
     }
 
-    fn accept(&mut self, calls: u64) -> Pace {
+    pub(super) fn accept(&mut self, calls: u64) -> Pace {
         self.grants += calls;
         self.report(calls, None, &[])
     }
 
-    fn refuse(&mut self, cut: u64, wait: Option<u64>) -> Pace {
+    pub(super) fn refuse(&mut self, cut: u64, wait: Option<u64>) -> Pace {
         self.grants += 1;
         let wait = wait.map(Span::from_secs);
         self.report(0, Some(RateRefusal { cut, wait, named: None }), &[])
     }
 
-    fn pass(&mut self, seconds: u64) {
+    pub(super) fn pass(&mut self, seconds: u64) {
         self.now = self.now.plus(Span::from_secs(seconds));
     }
 
     /// Accepts what the pace grants in each of these seconds.
-    fn run(&mut self, seconds: u64) {
+    pub(super) fn run(&mut self, seconds: u64) {
         for _ in 0..seconds {
             self.pass(1);
             let calls = self.pace.rate / ONE_CALL;
@@ -73,7 +84,7 @@ impl Rig {
     }
 
     /// A vendor with a bucket of 10 a second was found and its ceiling learned.
-    fn with_ceiling() -> Self {
+    pub(super) fn with_ceiling() -> Self {
         let mut rig = Self::auto();
         rig.run(12);
         rig.refuse(rig.pace.cut, Some(1));
@@ -236,31 +247,33 @@ fn many_processes_do_not_raise_the_rate_faster() {
     assert_eq!(one.pace.rate, eight.pace.rate);
 }
 
+/// A window of so many calls, as its headers show it.
+pub(super) fn window(limit: u64, remaining: u64, reset: u64, grant: u64) -> VendorQuota {
+    let reset = Some(Span::from_secs(reset));
+    VendorQuota { limit: Some(limit), remaining, reset, age: Span::ZERO, grant }
+}
+
 #[test]
 fn window_in_headers_is_spent_to_its_last_call() {
     let mut rig = Rig::auto();
     rig.grants = 10;
-    let shown = |remaining, grant| VendorQuota {
-        limit: Some(200),
-        remaining,
-        reset: Some(Span::from_secs(30)),
-        age: Span::ZERO,
-        grant,
-    };
-    let pace = rig.report(10, None, &[shown(90, 10)]);
-    assert_eq!(pace.cap, Some(Cap { grants: 90, lasts: Span::from_secs(30) }));
-    assert_eq!(pace.rate, 4_500_000, "half as fast again as evenly");
+    let pace = rig.report(10, None, &[window(200, 90, 33, 10)]);
+    assert_eq!(pace.cap, Some(Cap { grants: 90, lasts: Span::from_secs(33) }));
+    assert_eq!(pace.rate, START_RATE, "a header alone raises nothing");
+    rig.now = rig.now.plus(Span::from_secs(3));
     rig.grants = 20;
     // 85 left after the 13th grant: the 98th is the last.
-    assert_eq!(rig.report(10, None, &[shown(85, 13)]).cap.map(|cap| cap.grants), Some(78));
+    let pace = rig.report(10, None, &[window(200, 85, 30, 13)]);
+    assert_eq!(pace.cap.map(|cap| cap.grants), Some(78));
+    assert_eq!(pace.rate, 3_900_000, "the end stayed where it was: half as fast again as evenly");
     // An answer that was overtaken promises more than there is.
-    assert_eq!(rig.report(0, None, &[shown(89, 11)]).cap.map(|cap| cap.grants), Some(78));
+    assert_eq!(rig.report(0, None, &[window(200, 89, 30, 11)]).cap.map(|cap| cap.grants), Some(78));
 }
 
 #[test]
 fn fill_level_in_headers_sets_the_rate() {
     let mut rig = Rig::auto();
-    // The level stays at 5 of 10 while 4 calls a second are granted: 4 a second flow in.
+    // The level stays at 5 of 10 while 4 calls a second are granted: 4 a second flow in, and two calls are above the reserve.
     for second in 1..30 {
         rig.pass(1);
         rig.grants = second * 4;
@@ -268,7 +281,7 @@ fn fill_level_in_headers_sets_the_rate() {
             VendorQuota { limit: Some(10), remaining: 5, reset: None, age: Span::ZERO, grant: rig.grants };
         rig.report(4, None, &[quota]);
     }
-    assert!((3_900_000..=4_100_000).contains(&rig.pace.rate), "{:?}", rig.pace);
+    assert!((3_900_000..=4_800_000).contains(&rig.pace.rate), "{:?}", rig.pace);
 }
 
 #[test]
@@ -297,6 +310,8 @@ fn state_survives_a_round_trip() {
         grants: rig.grants,
         accepted: 0,
         answered: 0,
+        failed: 0,
+        timeout: TIMEOUT,
         accepted_cut: 0,
         refusal: None,
         quotas: &[],
@@ -324,21 +339,40 @@ fn state_of_another_version_is_read() {
     );
 }
 
+/// Every number at its longest. Counts and times stay below 2^53, rates at a million a second, waits at 25 hours.
+fn longest(key: &str, value: serde_json::Value) -> serde_json::Value {
+    use serde_json::{Value, json};
+    match (key, value) {
+        (_, Value::Object(members)) => {
+            members.into_iter().map(|(key, value)| (key.clone(), longest(&key, value))).collect()
+        }
+        ("h", Value::Array(shown)) => {
+            let count = 1_u64 << 53;
+            vec![json!([2, AMOUNT_MAX, AMOUNT_MAX, count, count, count, 1_000_000_000_000_u64]); shown.len()]
+                .into()
+        }
+        ("rate" | "ceiling" | "crash" | "f" | "gain", Value::Number(_)) => json!(1_000_000_000_000_u64),
+        ("wait" | "longest" | "d" | "m" | "period", Value::Number(_)) => json!(HOLD_DAILY_MAX.as_micros()),
+        // Calls at the highest rate in five minutes.
+        ("target", Value::Number(_)) => json!(300_000_000),
+        ("row", Value::Number(_)) => json!(999),
+        ("e", Value::Array(counts)) => {
+            let mut counts = vec![json!(1_u64 << 53); counts.len()];
+            counts[4] = json!(64);
+            counts.into()
+        }
+        (_, Value::Array(list)) => list.into_iter().map(|value| longest(key, value)).collect(),
+        (_, Value::Number(_)) => json!(1_u64 << 53),
+        (_, value) => value,
+    }
+}
+
 #[test]
 fn state_fits_into_one_kibibyte() {
     for controller in [Rig::auto().controller, Rig::aimd().controller] {
         let stored = serde_json::to_string(&controller).unwrap();
-        // Every number at its longest: counts and times stay below 2^53.
-        let mut longest = String::new();
-        let mut digits = false;
-        for letter in stored.chars() {
-            match letter.is_ascii_digit() {
-                true if digits => {}
-                true => longest.push_str("9007199254740991"),
-                false => longest.push(letter),
-            }
-            digits = letter.is_ascii_digit();
-        }
+        let stored: serde_json::Value = serde_json::from_str(&stored).unwrap();
+        let longest = longest("", stored).to_string();
         assert!(longest.len() <= 1_024, "{} bytes: {longest}", longest.len());
     }
 }
@@ -360,6 +394,8 @@ fn cuts_go_on_with_another_controller() {
         grants: 40,
         accepted: 0,
         answered: 1,
+        failed: 0,
+        timeout: TIMEOUT,
         accepted_cut: 0,
         refusal: Some(RateRefusal { cut, wait: None, named: None }),
         quotas: &[],
@@ -378,6 +414,8 @@ fn auto_forgets_calls_without_an_answer() {
         grants: 10_000,
         accepted: 1,
         answered: 1,
+        failed: 0,
+        timeout: TIMEOUT,
         accepted_cut: 0,
         refusal: None,
         quotas: &[],

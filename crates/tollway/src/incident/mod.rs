@@ -14,7 +14,7 @@ mod sink;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use tollway_core::{Fingerprint, Name, PermitId, Subject, Timestamp};
+use tollway_core::{Fingerprint, Limit, Name, PermitId, Subject, Timestamp};
 
 use crate::bound_charges::BoundCharges;
 use crate::bound_policy::BoundPolicy;
@@ -157,7 +157,11 @@ async fn incident(permit: &Permit, subject: &Subject, bound: &Arc<BoundPolicy>, 
     let in_flight = recent.map_or(1, RecentGrants::in_flight);
     let recent = recent.map(RecentGrants::recent).unwrap_or_default();
     let usage = usage(Ok(BoundCharges::shared(Arc::clone(bound))));
-    let limits = usage.subject(subject.as_str()).await.map(|usage| usage.limits).unwrap_or_default();
+    let mut limits = usage.subject(subject.as_str()).await.map(|usage| usage.limits).unwrap_or_default();
+    // A rate that adapts is our own pace, and no limit of the vendor's.
+    let paces: Vec<&Name> =
+        bound.policy.limits().iter().filter(|limit| limit.is_adaptive()).map(Limit::name).collect();
+    limits.retain(|limit| !paces.contains(&&limit.name));
     Incident {
         id: id(at, &policy, permit.id()),
         at,

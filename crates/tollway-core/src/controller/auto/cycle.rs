@@ -1,9 +1,9 @@
 //! What a finished cycle says about the limit.
 
-use super::super::Report;
 use super::super::arithmetic::{calls_in, rate_of, scaled, thousandths};
+use super::super::{HOLD_DAILY_MAX, Report};
 use super::probe::{GAIN_MIN, GRANTS_PER_REFUSAL};
-use super::{Auto, RATE_MIN, SECOND};
+use super::{Auto, RATE_MAX, RATE_MIN, SECOND};
 use crate::{Span, Timestamp};
 
 /// Fewer accepted calls say little: a cycle's ends are known to about one call.
@@ -11,6 +11,13 @@ const CALLS_MIN: u64 = 12;
 
 /// A raised limit is noticed after this time at the latest, even where refusals are not paid for by then.
 const PROBE_AT_LAST: Span = Span::from_mins(5);
+/// Where a refusal once cost the rest of a window, a raised limit is noticed after so many times that wait.
+const WAITS_BETWEEN_PROBES: u64 = 15;
+/// A shorter wait may be that of a bucket.
+const WINDOW_WAIT_MIN: Span = Span::from_secs(4);
+
+/// A ceiling that falls below this share, in thousandths, may only have met a lull of the vendor's.
+const FELL: u64 = 800;
 
 /// The measurements of one cycle.
 struct Cycle {
@@ -57,15 +64,17 @@ impl Auto {
 
     fn measure(&mut self, resumed: Timestamp, doubt: Span) -> Cycle {
         let waited = resumed.since(self.first);
-        self.longest = waited.max(Span::from_micros(scaled(self.longest.as_micros(), 7, 8)));
+        let faded = Span::from_micros(scaled(self.longest.as_micros(), 7, 8));
+        self.longest = waited.max(faded).min(HOLD_DAILY_MAX);
         let admitted = self.admitted(self.last_at);
         // The vendor named the period in which it counts: a shorter cycle would promise too much.
         let lasted = resumed.since(self.start).max(self.period);
-        let got = rate_of(admitted.max(1), lasted).max(RATE_MIN);
+        let got = rate_of(admitted.max(1), lasted).clamp(RATE_MIN, RATE_MAX);
+        self.deepest = self.deepest.max(waited).min(HOLD_DAILY_MAX);
         let beyond_rounding = Span::from_micros(waited.as_micros().saturating_sub(SECOND.as_micros()));
         let drips = calls_in(got, beyond_rounding) <= 2;
         let busy = Span::from_micros(lasted.as_micros().saturating_sub(waited.as_micros()));
-        let most = if drips { rate_of(admitted, busy) } else { got };
+        let most = if drips { rate_of(admitted, busy).min(RATE_MAX) } else { got };
         Cycle { admitted, lasted, waited, doubt, got, most, drips }
     }
 
@@ -80,15 +89,27 @@ impl Auto {
             // One early refusal with a short wait may be chance: a few calls must not set a tiny ceiling.
             let least = if cycle.drips && self.period == Span::ZERO { self.crash / 4 } else { 0 };
             (self.ceiling, self.target) = (cycle.got.max(least), 0);
+            self.measured = cycle.lasted.min(HOLD_DAILY_MAX);
         } else {
             let slow = std::mem::take(&mut self.slow);
             self.ceiling = self.estimate(cycle, slow);
             self.plan(cycle, before, slow);
+            self.remember(cycle, before);
         }
         if self.period > Span::ZERO {
             // The vendor says what is exhausted: nothing to find out soon.
             self.target = GRANTS_PER_REFUSAL;
         }
+    }
+
+    /// Keeps a ceiling that was measured for longer than the one that now replaces it: the vendor may only have had a lull.
+    fn remember(&mut self, cycle: &Cycle, before: u64) {
+        if self.ceiling < thousandths(before, FELL) && cycle.lasted < self.measured {
+            self.former = self.former.max(before);
+        } else if self.ceiling >= thousandths(self.former, FELL) {
+            self.former = 0;
+        }
+        self.measured = cycle.lasted.min(HOLD_DAILY_MAX);
     }
 
     /// The new ceiling. Rather too high: that is soon refused and measured exactly, too low goes unnoticed.
@@ -126,7 +147,12 @@ impl Auto {
             self.target = 0;
             return;
         }
-        let paid = GRANTS_PER_REFUSAL.saturating_mul(self.refused).min(calls_in(self.ceiling, PROBE_AT_LAST));
+        let latest = match self.deepest >= WINDOW_WAIT_MIN {
+            true => Span::from_micros(self.deepest.as_micros().saturating_mul(WAITS_BETWEEN_PROBES)),
+            false => PROBE_AT_LAST,
+        };
+        let latest = latest.min(PROBE_AT_LAST);
+        let paid = GRANTS_PER_REFUSAL.saturating_mul(self.refused).min(calls_in(self.ceiling, latest));
         let exact = cycle.got >= thousandths(before, 970);
         self.target = if probing || exact { paid } else { cycle.admitted.min(paid) };
     }

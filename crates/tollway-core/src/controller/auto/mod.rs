@@ -6,13 +6,16 @@
 //! `docs/decisions/0025-adaptive-controller.md` has the rules and their reasons.
 
 mod cycle;
+mod health;
 mod probe;
 mod refusal;
 mod shown;
 
 use serde::{Deserialize, Serialize};
 
-use self::shown::{Named, Shown};
+use self::health::Health;
+use self::probe::GRANTS_PER_REFUSAL;
+use self::shown::{Hint, Named, Shown};
 use super::arithmetic::{scaled, thousandths};
 use super::{Cap, ONE_CALL, Pace, Report};
 use crate::{Span, Timestamp};
@@ -48,6 +51,12 @@ pub struct Auto {
     target: u64,
     /// How far a probe is above the ceiling, in thousandths; 0 while cruising.
     gain: u64,
+    /// A higher ceiling that was measured before; 0 if there is none.
+    #[serde(rename = "f")]
+    former: u64,
+    /// How long the cycle was that measured the ceiling; 0 if headers show another one.
+    #[serde(rename = "m")]
+    measured: Span,
     step_at: Timestamp,
     /// A slow probe stays at each step until it has sent so many calls beyond the ceiling; 0 for a fast one.
     slow: u64,
@@ -64,16 +73,22 @@ pub struct Auto {
     told: bool,
     wait: Span,
     longest: Span,
+    /// The longest time from a refusal to the next accepted call since the start.
+    #[serde(rename = "d")]
+    deepest: Span,
     /// A quota that the vendor shows or names explains the refusal: nothing to learn from it.
     known: bool,
     /// The period of the quota that the last refusal named.
     period: Span,
-    shown: [Shown; 2],
+    #[serde(rename = "h")]
+    headers: [Shown; 2],
     named: Named,
-    grants: u64,
-    /// Calls that have ended, and when the last report came.
+    #[serde(rename = "e")]
+    health: Health,
+    /// Calls that have ended, or had the time to, and when the latter were last counted.
     answered: u64,
-    reported: Timestamp,
+    #[serde(rename = "o")]
+    forgot_at: Timestamp,
 }
 
 impl Default for Auto {
@@ -89,6 +104,8 @@ impl Default for Auto {
             refused: 0,
             target: 0,
             gain: 0,
+            former: 0,
+            measured: Span::ZERO,
             step_at: never,
             slow: 0,
             looked: never,
@@ -101,13 +118,14 @@ impl Default for Auto {
             told: false,
             wait: Span::ZERO,
             longest: Span::ZERO,
+            deepest: Span::ZERO,
             known: false,
             period: Span::ZERO,
-            shown: [Shown::default(); 2],
+            headers: [Shown::default(); 2],
             named: Named::default(),
-            grants: 0,
+            health: Health::default(),
             answered: 0,
-            reported: never,
+            forgot_at: never,
         }
     }
 }
@@ -123,19 +141,32 @@ impl Auto {
         Some(self.ceiling).filter(|ceiling| *ceiling > 0)
     }
 
+    pub(super) fn is_failing(&self) -> bool {
+        self.health.is_failing()
+    }
+
+    /// True also while the refusals of a probe come in: they are those of one cut.
+    pub(super) fn is_probing(&self) -> bool {
+        self.ceiling > 0 && (self.gain > 0 || self.row > 0)
+    }
+
     pub(super) fn report(&mut self, report: &Report<'_>) -> Pace {
         if self.start == Timestamp::EPOCH {
             (self.start, self.looked, self.looked_at) = (report.now, report.now, report.grants);
         }
-        self.grants = report.grants;
         self.count_answers(report);
-        if self.named.advance(report.now, report.grants) {
-            // The store held calls back for the rest of a long period: the cycle says nothing.
+        let recovered = self.health.observe(report.now, report.answered, report.accepted, report.failed);
+        if self.named.advance(report.now, report.grants) || recovered {
+            // The store held calls back for the rest of a long period, or the vendor failed: the cycle says nothing.
             self.last_at = report.grants;
             self.begin_cycle(report.now);
         }
-        for (shown, quota) in self.shown.iter_mut().zip(report.quotas) {
-            shown.observe(report.now.minus(quota.age), self.rate, quota);
+        for (place, quota) in report.quotas.iter().enumerate().take(self.headers.len()) {
+            match self.headers[place].observe(report.now.minus(quota.age), self.rate, quota) {
+                Some(Hint::Rate(rate)) => self.suppose(rate),
+                Some(Hint::Changed { from, to }) => self.follow(from, to),
+                None => {}
+            }
         }
         match report.refusal {
             Some(refusal) => self.refuse(report, refusal),
@@ -143,38 +174,53 @@ impl Auto {
             None if report.accepted > 0 && report.accepted_cut >= self.cut => self.resume(report),
             None => {}
         }
-        self.pace(report.now)
+        self.pace(report.now, report.grants)
     }
 
-    pub(super) fn pace(&self, now: Timestamp) -> Pace {
+    /// The pace after so many grants.
+    pub(super) fn pace(&self, now: Timestamp, grants: u64) -> Pace {
         let hold = self.hold.since(now);
-        let mut rate = self.rate;
-        let mut cap = self.named.cap(now, self.grants);
-        for (number, shown) in self.shown.iter().enumerate() {
-            if let Some((allowed, left)) = shown.allows(now, self.grants) {
-                // Nothing was refused yet: the headers alone decide.
-                rate = if self.ceiling == 0 && number == 0 { allowed } else { rate.min(allowed) };
-                cap = [cap, left].into_iter().flatten().min_by_key(|cap| cap.grants);
-            }
+        let mut rate = self.health.slowed(self.rate, self.ceiling);
+        let mut cap = self.named.cap(now, grants);
+        for (allowed, left) in self.headers.iter().filter_map(|shown| shown.allows(now, grants)) {
+            rate = rate.min(allowed);
+            cap = [cap, left].into_iter().flatten().min_by_key(|cap| cap.grants);
         }
         if self.row > 1 || (self.row == 1 && !self.told) {
             cap = Some(Cap { grants: 1, lasts: hold.plus(TRIAL) });
         } else if self.ceiling == 0 && self.row == 0 && cap.is_none() {
             // Slow answers must not let a burst out: what is in flight grows with what was answered.
             let most = scaled(self.answered, 3, 2).saturating_add(2);
-            cap = Some(Cap { grants: most.saturating_sub(self.grants), lasts: TRIAL });
+            cap = Some(Cap { grants: most.saturating_sub(grants), lasts: TRIAL });
         }
         Pace { rate: rate.clamp(RATE_MIN, RATE_MAX), burst: ONE_CALL, hold, cut: self.cut, cap }
     }
 
-    /// Calls that no process reported within the time of a trial count as ended: their process is gone, or reported them to
-    /// another controller.
+    /// A call without an answer is forgotten after its own timeout: its process is gone, or reported it to another controller.
     fn count_answers(&mut self, report: &Report<'_>) {
-        if report.now.since(self.reported) >= TRIAL {
-            self.answered = self.answered.max(report.grants.saturating_sub(report.answered));
+        if report.now.since(self.forgot_at) >= report.timeout {
+            self.answered = report.grants.saturating_sub(report.answered);
+            self.forgot_at = report.now;
         }
         self.answered = self.answered.saturating_add(report.answered).min(report.grants);
-        self.reported = report.now;
+    }
+
+    /// The vendor shows or names a quota of this rate: it may lower the ceiling, never raise it.
+    fn suppose(&mut self, most: u64) {
+        let most = most.clamp(RATE_MIN, RATE_MAX);
+        self.ceiling = if self.ceiling == 0 { most } else { self.ceiling.min(most) };
+        self.rate = self.cruise();
+        self.target = GRANTS_PER_REFUSAL;
+    }
+
+    /// The vendor shows another limit: lower at once, or as far above the ceiling to be tried as fast as a rate may grow.
+    fn follow(&mut self, from: u64, to: u64) {
+        let ceiling = scaled(self.ceiling, to, from).min(RATE_MAX);
+        if ceiling > self.ceiling {
+            (self.former, self.target, self.measured) = (ceiling, 0, Span::ZERO);
+        } else if ceiling > 0 {
+            self.suppose(ceiling);
+        }
     }
 
     /// The rate while nothing is being tried.

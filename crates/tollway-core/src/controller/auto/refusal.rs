@@ -2,12 +2,14 @@
 
 use super::super::arithmetic::{rate_of, scaled};
 use super::super::{HOLD_DAILY_MAX, HOLD_MAX, RateRefusal, Report};
-use super::probe::GRANTS_PER_REFUSAL;
+use super::shown::Shown;
 use super::{Auto, SECOND};
 use crate::Span;
 
 /// Refusals in a row from which a told wait is not believed: the quota behind it is a longer one.
 const DISBELIEF: u64 = 4;
+/// Refusals in a row are counted up to this.
+const ROW_MAX: u64 = 999;
 /// The first trial after a bare refusal comes after this share of the longest recent wait.
 const TRIALS: u64 = 16;
 /// The longest time before the first trial.
@@ -29,7 +31,7 @@ impl Auto {
             self.rate = if self.known { self.rate } else { self.rate.min(self.cruise()) };
         }
         self.cut = self.cut.saturating_add(1);
-        self.row = self.row.saturating_add(1);
+        self.row = self.row.saturating_add(1).min(ROW_MAX);
         self.told = refusal.wait.is_some();
         (self.last, self.last_at) = (report.now, report.grants);
         self.wait = self.next_wait(refusal.wait).min(HOLD_MAX);
@@ -56,15 +58,10 @@ impl Auto {
         }
     }
 
-    /// Looks for an exhausted quota among those that the vendor shows in headers or names in the refusal.
+    /// Looks for a quota that the vendor names in the refusal. A vendor that fails refuses for other reasons.
     fn explain(&mut self, report: &Report<'_>, refusal: RateRefusal) {
-        self.known = false;
-        for shown in &mut self.shown {
-            if shown.explains(report.now, report.grants) {
-                shown.refused();
-                self.known = true;
-            }
-        }
+        self.known = self.health.is_failing();
+        self.headers.iter_mut().for_each(Shown::refused);
         self.period = Span::ZERO;
         let Some((period, amount)) = refusal.named else { return };
         self.period = period;
@@ -73,11 +70,7 @@ impl Auto {
             self.known = true;
             self.hold_for(report, Span::from_micros(period.as_micros() / POLLS).min(HOLD_DAILY_MAX));
         } else if let Some(amount) = amount {
-            // A named quota may lower the ceiling, never raise it.
-            let named = rate_of(amount, period);
-            self.ceiling = if self.ceiling == 0 { named } else { self.ceiling.min(named) };
-            self.rate = self.cruise();
-            self.target = GRANTS_PER_REFUSAL;
+            self.suppose(rate_of(amount, period));
             self.known = true;
         }
     }

@@ -8,125 +8,204 @@ use super::RATE_MAX;
 use crate::bounds::AMOUNT_MAX;
 use crate::{Span, Timestamp};
 
-/// Two answers show the same window if their resets differ by less: they are rounded to a second.
-const SAME_WINDOW: Span = Span::from_millis(1_500);
+/// Two answers show the same end of a window if it differs by less: resets are rounded to a second.
+const SAME_END: Span = Span::from_millis(1_500);
+/// Whole seconds say too little about a shorter window.
+const WINDOW_MIN: Span = Span::from_secs(3);
+/// Nothing is held back for longer because of a window whose end was seen only once.
+const UNPROVED_MAX: Span = Span::from_secs(10);
+/// Headers that did not show windows are looked at again after this time.
+const DOUBT_LASTS: Span = Span::from_hours(1);
 /// A window is spent so much faster than evenly, in thousandths, that its end never comes first.
 const SPEND: u64 = 1_500;
 /// The rate of a fill level is measured over at least this time, however many processes report.
 const LEVEL_AGE: Span = Span::from_millis(900);
-/// In how many seconds a fill level returns to half.
+/// Nothing flows into a fill level if it is less than this part of the rate.
+const DRY: u64 = 8;
+/// In how many seconds a fill level returns to its reserve.
 const LEVEL_SECONDS: u64 = 4;
+/// The reserve is what is called in this time and two calls, at most half of the level.
+const RESERVE: Span = Span::from_millis(250);
+
+/// What the resets in a vendor's headers turned out to be.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Kind {
+    /// There are none: what is left is a fill level.
+    #[default]
+    Level,
+    /// The end of a window, as far as one has seen.
+    Window,
+    /// Something else, such as the time until one more call fits: limits are measured at refusals.
+    Unknown,
+}
+
+/// What headers say about the limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Hint {
+    /// They show no window. All of the quota comes back in the longest time that a reset showed: this rate.
+    Rate(u64),
+    /// The amount of the quota changed.
+    Changed { from: u64, to: u64 },
+}
 
 /// One quota in a vendor's headers. It is stored as a list, without names: the state must stay small.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(from = "[u64; 6]", into = "[u64; 6]")]
+#[serde(from = "[u64; 7]", into = "[u64; 7]")]
 pub(super) struct Shown {
+    kind: Kind,
     limit: u64,
+    /// What was left of a fill level; 1 for a window whose end stayed where it was.
     left: u64,
     /// The store's count of grants when the header was made, for a window that of its last call.
     grant: u64,
-    /// The end of the window; the epoch for a fill level.
+    /// The end of the window.
     reset: Timestamp,
+    /// When a fill level was last seen, and a window first.
     seen: Timestamp,
-    /// What flows into a fill level, in millionths a second.
-    refill: u64,
+    /// Of a fill level: what flows in, in millionths a second. Of a window: the longest time to its end.
+    measure: u64,
 }
 
-impl From<[u64; 6]> for Shown {
-    fn from([limit, left, grant, reset, seen, refill]: [u64; 6]) -> Self {
+impl From<[u64; 7]> for Shown {
+    fn from([kind, limit, left, grant, reset, seen, measure]: [u64; 7]) -> Self {
         let (reset, seen) = (Timestamp::from_micros(reset), Timestamp::from_micros(seen));
-        Self { limit, left, grant, reset, seen, refill }
+        let kind = match kind {
+            0 => Kind::Level,
+            1 => Kind::Window,
+            _ => Kind::Unknown,
+        };
+        Self { kind, limit, left, grant, reset, seen, measure }
     }
 }
 
-impl From<Shown> for [u64; 6] {
+impl From<Shown> for [u64; 7] {
     fn from(shown: Shown) -> Self {
-        let Shown { limit, left, grant, reset, seen, refill } = shown;
-        [limit, left, grant, reset.as_micros(), seen.as_micros(), refill]
+        let Shown { kind, limit, left, grant, reset, seen, measure } = shown;
+        [kind as u64, limit, left, grant, reset.as_micros(), seen.as_micros(), measure]
     }
 }
 
 impl Shown {
-    pub(super) fn observe(&mut self, now: Timestamp, rate: u64, quota: &VendorQuota) {
+    /// Takes in a header, and returns what it says about the limit beyond this moment.
+    pub(super) fn observe(&mut self, now: Timestamp, rate: u64, quota: &VendorQuota) -> Option<Hint> {
         // A header may hold any number.
         let limit = quota.limit.map(|limit| limit.min(AMOUNT_MAX));
         let quota = &VendorQuota { limit, remaining: quota.remaining.min(AMOUNT_MAX), ..*quota };
         match quota.reset {
-            Some(reset) => self.observe_window(now.plus(reset), quota),
-            None => self.observe_level(now, rate, quota),
+            Some(reset) => self.observe_window(now, reset, quota),
+            None => {
+                self.observe_level(now, rate, quota);
+                None
+            }
         }
-        self.refill = self.refill.min(RATE_MAX);
     }
 
-    fn observe_window(&mut self, reset: Timestamp, quota: &VendorQuota) {
+    /// A window keeps its end until it is over. Then a whole length follows, with a quota that is full again. What behaves
+    /// otherwise is a bucket or a sliding window.
+    fn observe_window(&mut self, now: Timestamp, reset: Span, quota: &VendorQuota) -> Option<Hint> {
+        let (end, limit) = (now.plus(reset), quota.limit.unwrap_or(0));
         let last = quota.grant.saturating_add(quota.remaining);
-        if reset > self.reset.plus(SAME_WINDOW) {
-            *self = Self { limit: quota.limit.unwrap_or(0), grant: last, reset, ..Self::default() };
-        } else if reset.plus(SAME_WINDOW) > self.reset {
+        let forgotten = self.kind == Kind::Unknown && now.since(self.seen) >= DOUBT_LASTS;
+        if self.kind == Kind::Level || limit != self.limit || forgotten {
+            // A header that begins with nothing left may never show anything else.
+            let measure = if quota.remaining > 0 { reset.as_micros() } else { 0 };
+            let kind = Kind::Window;
+            let before = std::mem::replace(
+                self,
+                Self { kind, limit, left: 0, grant: last, reset: end, seen: now, measure },
+            );
+            let changed =
+                before.kind != Kind::Level && before.limit > 0 && limit > 0 && limit != before.limit;
+            return changed.then_some(Hint::Changed { from: before.limit, to: limit });
+        } else if self.kind == Kind::Unknown {
+            return None;
+        } else if end > self.reset.plus(SAME_END) {
+            let is_over = now.plus(SAME_END) >= self.reset;
+            let whole = end.since(self.reset).as_micros() >= self.measure / 2;
+            let is_full = last.saturating_sub(self.grant.min(quota.grant)) >= limit / 2;
+            self.measure = self.measure.max(reset.as_micros());
+            if is_over && whole && is_full {
+                (self.grant, self.reset, self.left) = (last, end, 1);
+            } else {
+                (self.kind, self.seen) = (Kind::Unknown, now);
+                let long = self.measure >= WINDOW_MIN.as_micros() && limit > 0;
+                return (is_over && long)
+                    .then(|| Hint::Rate(rate_of(limit, Span::from_micros(self.measure))));
+            }
+        } else if end.plus(SAME_END) > self.reset {
             // Answers overtake each other; the lowest count is the safe one.
             self.grant = self.grant.min(last);
+            self.left = self.left.max(u64::from(now.since(self.seen) >= WINDOW_MIN));
+        } else if reset > SAME_END {
+            // The end came nearer by more than the time that passed, and is no window that has just ended.
+            (self.kind, self.seen) = (Kind::Unknown, now);
         }
+        None
     }
 
     fn observe_level(&mut self, now: Timestamp, rate: u64, quota: &VendorQuota) {
         let limit = quota.limit.unwrap_or(0);
         let soon = now.since(self.seen) < LEVEL_AGE && limit == self.limit;
-        if soon || (quota.grant <= self.grant && self.reset == Timestamp::EPOCH) {
+        let doubted = self.kind == Kind::Unknown && self.limit == limit && now.since(self.seen) < DOUBT_LASTS;
+        if doubted {
             return;
         }
-        if self.limit == 0 || self.reset > Timestamp::EPOCH {
-            *self = Self { refill: rate, ..Self::default() };
+        if self.kind != Kind::Level || self.limit == 0 {
+            *self = Self { measure: rate, ..Self::default() };
+        } else if soon || quota.grant <= self.grant {
+            return;
         } else if limit != self.limit {
             // A plan with another burst most often has another rate in proportion.
-            self.refill = scaled(self.refill, limit, self.limit);
-        } else {
-            let spent = quota.grant.saturating_sub(self.grant);
-            let gained = quota.remaining.saturating_add(spent).saturating_sub(self.left);
-            let measured = rate_of(gained, now.since(self.seen));
-            let full = quota.remaining.min(self.left).saturating_add(1) >= limit;
-            self.refill = if full {
-                // A full bucket drops what flows in: the refill is higher than it looks.
-                thousandths(self.refill.max(rate.min(measured)), 1_200)
-            } else {
-                self.refill.saturating_mul(3).saturating_add(measured) / 4
-            };
+            self.measure = scaled(self.measure, limit, self.limit);
+        } else if self.observe_inflow(now, rate, limit, quota).is_none() {
+            self.kind = Kind::Unknown;
         }
+        self.measure = self.measure.min(RATE_MAX);
         (self.limit, self.left, self.grant, self.seen) = (limit, quota.remaining, quota.grant, now);
+    }
+
+    /// Measures what flows into a fill level; `None` if nothing does: then it is a window or a quota of a day.
+    fn observe_inflow(&mut self, now: Timestamp, rate: u64, limit: u64, quota: &VendorQuota) -> Option<()> {
+        let spent = quota.grant.saturating_sub(self.grant);
+        let gained = quota.remaining.saturating_add(spent).saturating_sub(self.left);
+        let measured = rate_of(gained, now.since(self.seen));
+        let is_full = quota.remaining.min(self.left).saturating_add(1) >= limit;
+        self.measure = if is_full {
+            // A full bucket drops what flows in: the refill is higher than it looks.
+            thousandths(self.measure.max(rate.min(measured)), 1_200)
+        } else {
+            self.measure.saturating_mul(3).saturating_add(measured) / 4
+        };
+        (gained > 0 || self.measure >= rate / DRY).then_some(())
     }
 
     /// The rate this quota allows, and for a window the grants left in it; `None` if it says nothing now.
     pub(super) fn allows(&self, now: Timestamp, grants: u64) -> Option<(u64, Option<Cap>)> {
-        if self.reset > Timestamp::EPOCH {
-            let lasts = self.reset.since(now);
-            let left = self.grant.saturating_sub(grants);
-            let rate = thousandths(rate_of(left.max(1), lasts), SPEND);
-            return (lasts > Span::ZERO).then_some((rate, Some(Cap { grants: left, lasts })));
-        }
-        if self.limit == 0 {
-            return None;
-        }
-        let half = self.limit.div_ceil(2);
-        let step = |calls: u64| calls.saturating_mul(1_000_000) / LEVEL_SECONDS;
-        let up = step(self.left.saturating_sub(half));
-        let down = step(half.saturating_sub(self.left));
-        Some((self.refill.saturating_add(up).saturating_sub(down), None))
-    }
-
-    /// True if this quota explains a refusal: it was nearly exhausted.
-    pub(super) fn explains(&self, now: Timestamp, grants: u64) -> bool {
-        match self.allows(now, grants) {
-            Some((_, Some(cap))) => cap.grants <= self.limit / 10,
-            Some((rate, None)) => {
-                self.left.saturating_sub(calls_in(rate, now.since(self.seen))) <= self.limit / 2
+        match self.kind {
+            Kind::Window => {
+                let lasts = self.reset.since(now);
+                let believed = if self.left > 0 { lasts } else { lasts.min(UNPROVED_MAX) };
+                let left = self.grant.saturating_sub(grants);
+                let even = thousandths(rate_of(left.max(1), lasts), SPEND);
+                let rate = if self.left > 0 { even } else { RATE_MAX };
+                let says = lasts > Span::ZERO && self.measure >= WINDOW_MIN.as_micros();
+                says.then_some((rate, Some(Cap { grants: left, lasts: believed })))
             }
-            None => false,
+            Kind::Level if self.limit > 0 => {
+                let reserve = calls_in(self.measure, RESERVE).saturating_add(2).min(self.limit.div_ceil(2));
+                let step = |calls: u64| calls.saturating_mul(1_000_000) / LEVEL_SECONDS;
+                let up = step(self.left.saturating_sub(reserve));
+                let down = step(reserve.saturating_sub(self.left));
+                Some((self.measure.saturating_add(up).saturating_sub(down), None))
+            }
+            Kind::Level | Kind::Unknown => None,
         }
     }
 
-    /// A refusal of an exhausted fill level: less flows in than thought.
+    /// A refusal although a fill level was shown: less flows in than thought.
     pub(super) fn refused(&mut self) {
-        if self.reset == Timestamp::EPOCH {
-            self.refill = thousandths(self.refill, 750);
+        if self.kind == Kind::Level {
+            self.measure = thousandths(self.measure, 750);
             self.left = 0;
         }
     }
