@@ -34,9 +34,11 @@
 //! |---|---|
 //! | `limiter` | the limits of one api in this process |
 //! | `gate` | calls of this process wait here, by priority |
+//! | `in_flight` | how many calls a vendor runs at the same time, found from its refusals |
 //! | `acquire` | the permits of one attempt |
 //! | `attempts` | one call: send, observe, retry |
 //! | `reporter`, `feedback` | what answers say, told to the store; the controller's rate |
+//! | `token_quotas` | quotas of tokens in headers, as calls |
 //! | `body` | the body of an answer: read ahead, usage counted as it streams |
 //! | `client`, `request`, `tls`, `blocking` | the client on reqwest |
 //! | `middleware`, `layer` | the other two ways in |
