@@ -34,11 +34,13 @@
 //! |---|---|
 //! | `limiter` | the limits of one api in this process |
 //! | `gate` | calls of this process wait here, by priority |
+//! | `in_flight` | how many calls a vendor runs at the same time, found from its refusals |
 //! | `acquire`, `permits` | the permits of one attempt |
 //! | `attempts` | one call: send, observe, retry |
 //! | `answer`, `observe` | what an answer means, also to a call that another program sent |
 //! | `reporter`, `feedback` | what answers say, told to the store; the controller's rate |
 //! | `unfinished`, `last_report` | what goes on after a call, and what is told when a program ends |
+//! | `token_quotas` | quotas of tokens in headers, as calls |
 //! | `body` | the body of an answer: read ahead, usage counted as it streams |
 //! | `client`, `request`, `tls`, `blocking` | the client on reqwest |
 //! | `middleware`, `layer` | the other two ways in |

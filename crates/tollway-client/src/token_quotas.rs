@@ -9,7 +9,7 @@ const CHANGED: u64 = 4;
 /// The share of a new measurement in the mean.
 const WEIGHT: u64 = 4;
 
-/// What calls take of each quota of tokens.
+/// What calls take of each quota of tokens; as many as there are units of tokens.
 #[derive(Debug, Default)]
 pub(crate) struct TokenQuotas(SmallVec<[TokenQuota; 3]>);
 
@@ -41,9 +41,9 @@ impl TokenQuotas {
         grant: u64,
         at: Timestamp,
     ) -> Option<QuotaOfCalls> {
-        let in_calls = quotas.iter().filter_map(|quota| {
-            let is_tokens =
-                matches!(quota.unit, QuotaUnit::Tokens | QuotaUnit::InputTokens | QuotaUnit::OutputTokens);
+        let is_tokens =
+            |unit| matches!(unit, QuotaUnit::Tokens | QuotaUnit::InputTokens | QuotaUnit::OutputTokens);
+        let in_calls = quotas.iter().filter(|quota| is_tokens(quota.unit)).filter_map(|quota| {
             let (limit, remaining) = (quota.limit?, quota.remaining?);
             let call = self.tokens_of_a_call(quota, limit, remaining, grant, at);
             let in_calls = |tokens: u64| tokens.checked_div(call);
@@ -52,7 +52,6 @@ impl TokenQuotas {
                 remaining: in_calls(remaining)?,
                 reset: quota.reset,
             })
-            .filter(|_| is_tokens)
         });
         in_calls.min_by_key(|quota| quota.limit)
     }

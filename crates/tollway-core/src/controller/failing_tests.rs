@@ -107,3 +107,19 @@ fn nothing_is_learned_while_the_vendor_fails() {
     }
     assert_eq!(rig.controller.ceiling(), ceiling);
 }
+
+/// G11: a refusal above the measured limit is provoked. One before anything was measured, or below the limit, is not.
+#[test]
+fn only_a_probe_expects_a_refusal() {
+    let mut rig = Rig::auto();
+    rig.run(10);
+    assert!(!rig.controller.is_probing(), "nothing was measured");
+    let mut rig = Rig::with_ceiling();
+    assert!(!rig.controller.is_probing(), "below the limit");
+    while rig.pace.rate <= rig.controller.ceiling().unwrap() {
+        rig.run(1);
+    }
+    assert!(rig.controller.is_probing());
+    rig.refuse(rig.pace.cut, Some(1));
+    assert!(rig.controller.is_probing(), "the other refusals of the same probe come in");
+}

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::super::arithmetic::{calls_in, rate_of, scaled, thousandths};
 use super::super::{Cap, VendorQuota};
-use super::RATE_MAX;
+use super::{RATE_MAX, START_RATE};
 use crate::bounds::AMOUNT_MAX;
 use crate::{Span, Timestamp};
 
@@ -25,7 +25,10 @@ const DRY: u64 = 8;
 /// In how many seconds a fill level returns to its reserve.
 const LEVEL_SECONDS: u64 = 4;
 /// The reserve is what is called in this time and two calls, at most half of the level.
-const RESERVE: Span = Span::from_millis(250);
+const RESERVE: Span = Span::from_millis(100);
+
+/// Calls go on however low a level is: without them, nothing would be seen of it.
+const LEVEL_RATE_MIN: u64 = START_RATE / 8;
 
 /// What the resets in a vendor's headers turned out to be.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -196,7 +199,7 @@ impl Shown {
                 let step = |calls: u64| calls.saturating_mul(1_000_000) / LEVEL_SECONDS;
                 let up = step(self.left.saturating_sub(reserve));
                 let down = step(reserve.saturating_sub(self.left));
-                Some((self.measure.saturating_add(up).saturating_sub(down), None))
+                Some((self.measure.saturating_add(up).saturating_sub(down).max(LEVEL_RATE_MIN), None))
             }
             Kind::Level | Kind::Unknown => None,
         }
