@@ -143,11 +143,14 @@ impl Dialect {
         refusal::mark_violated_policies(&parsed, &mut quotas);
 
         let is_error = parsed.status.is_client_error() || parsed.status.is_server_error();
-        let is_told = is_error && wait::has_retry_after(&parsed);
-        let refusal = known.or_else(|| refusal::classify(vendor.refusals, &parsed, &quotas, is_told));
+        let mut told = if is_error { wait::retry_after(&parsed) } else { None };
+        let refusal = known.or_else(|| refusal::classify(vendor.refusals, &parsed, &quotas, told.is_some()));
+        if refusal.is_some() && !is_error {
+            told = wait::retry_after(&parsed);
+        }
         let mut wait = None;
         if is_error || refusal.is_some() {
-            wait = wait::told(vendor.waits, &parsed, refusal);
+            wait = told.or_else(|| wait::by_rows(vendor.waits, &parsed, refusal));
         }
         if let Some(refusal) = refusal {
             wait = wait.or(implied).or_else(|| wait::until_reset(&quotas, refusal));

@@ -35,20 +35,24 @@ const RETRY_AFTER: [WaitRow; 2] = [
     WaitRow { field: Header("retry-after"), format: WaitFormat::Duration, wrong_if_daily: false },
 ];
 
-/// What the response tells: by `Retry-After`, then by the vendor's rows. Zero tells nothing.
-pub(crate) fn told(
+/// What `Retry-After` tells. Zero tells nothing.
+pub(crate) fn retry_after(parsed: &ParsedResponse<'_>) -> Option<Duration> {
+    first(&RETRY_AFTER, parsed, |_| true)
+}
+
+/// What the vendor's rows tell.
+pub(crate) fn by_rows(
     rows: &[WaitRow],
     parsed: &ParsedResponse<'_>,
     refusal: Option<RefusalKind>,
 ) -> Option<Duration> {
     let is_daily = refusal == Some(RefusalKind::DailyQuota);
-    let rows = RETRY_AFTER.iter().chain(rows).filter(|row| !(is_daily && row.wrong_if_daily));
-    rows.filter_map(|row| row.told(parsed)).find(|wait| !wait.is_zero())
+    first(rows, parsed, |row| !(is_daily && row.wrong_if_daily))
 }
 
-/// Whether the response has a `Retry-After` that makes sense.
-pub(crate) fn has_retry_after(parsed: &ParsedResponse<'_>) -> bool {
-    RETRY_AFTER.iter().filter_map(|row| row.told(parsed)).any(|wait| !wait.is_zero())
+fn first(rows: &[WaitRow], parsed: &ParsedResponse<'_>, fits: impl Fn(&WaitRow) -> bool) -> Option<Duration> {
+    let rows = rows.iter().filter(|row| fits(row));
+    rows.filter_map(|row| row.told(parsed)).find(|wait| !wait.is_zero())
 }
 
 /// The time until the used up quotas come back: of several, the last counts. Quotas that passed say nothing about it.

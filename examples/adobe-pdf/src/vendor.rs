@@ -164,7 +164,7 @@ impl StandIn {
             serde_json::from_slice(body).map_err(|_| (StatusCode::BAD_REQUEST, "the body is not JSON"))?;
         let said = self.decide(operation);
         if !said.status.is_success() {
-            let mut response = Response::new(Body::from(said.body.unwrap_or_default().to_string()));
+            let mut response = Response::new(Body::from(said.body.unwrap_or_default()));
             (*response.status_mut(), *response.headers_mut()) = (said.status, said.headers);
             return Ok(response);
         }

@@ -96,7 +96,7 @@ async fn answer(State(stand_in): State<Arc<StandIn>>, request: Request) -> Respo
     let said = stand_in.decide();
     tokio::time::sleep(LATENCY.into()).await;
     if !said.status.is_success() {
-        let mut response = of(said.status, Body::from(said.body.unwrap_or_default().to_string()));
+        let mut response = of(said.status, Body::from(said.body.unwrap_or_default()));
         response.headers_mut().extend(said.headers);
         return response;
     }
