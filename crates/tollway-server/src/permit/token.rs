@@ -52,7 +52,11 @@ pub(super) fn read(bytes: &[u8]) -> Option<Ticket> {
     let [version, flags] = rest.take()?;
     let permit = PermitId(u128::from_be_bytes(rest.take()?));
     let [granted_at, at, good_until] = [rest.time()?, rest.time()?, rest.time()?];
-    let rate_grants = if flags & RATED == 0 { 0 } else { u64::from_be_bytes(rest.take()?) };
+    let rate_grants = match flags & RATED {
+        0 => 0,
+        // One way to write each ticket.
+        _ => Some(u64::from_be_bytes(rest.take()?)).filter(|count| *count > 0)?,
+    };
     let [parties] = rest.take()?;
     let parties = (0..parties).map(|_| rest.party()).collect::<Option<Vec<_>>>()?;
     let whole = version == VERSION && rest.0.is_empty() && !parties.is_empty();
