@@ -147,7 +147,7 @@ fn run(queue: &EventQueue, delivery: &Delivery) {
         Ok(runtime) => runtime.block_on(async {
             while let Some(event) = queue.next().await {
                 let delivered = delivery.deliver(&event, queue).await;
-                queue.done(&event, delivered);
+                queue.done(event, delivered);
             }
         }),
         Err(error) => tracing::warn!(%error, "events cannot be sent"),

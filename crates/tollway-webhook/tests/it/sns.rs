@@ -19,7 +19,7 @@ use crate::{incident, quick};
 
 const WITHIN: Duration = Duration::from_secs(60);
 
-fn sender(server: &Ministack, name: &str, options: SendOptions) -> EventSender {
+pub(super) fn sender(server: &Ministack, name: &str, options: SendOptions) -> EventSender {
     let topic = TopicConfig::new(&server.topic_with_queue(name)).unwrap();
     EventSender::topic_at(&topic, connect(&server.endpoint()), options)
 }
@@ -29,7 +29,7 @@ fn connect(endpoint: &str) -> Connect {
     Connect { endpoint: Some(endpoint.to_owned()), access: Some(access), ..Connect::default() }
 }
 
-fn events(server: &Ministack, queue: &str) -> Vec<Value> {
+pub(super) fn events(server: &Ministack, queue: &str) -> Vec<Value> {
     server.take_messages(queue).iter().map(|body| serde_json::from_str(body).unwrap()).collect()
 }
 
