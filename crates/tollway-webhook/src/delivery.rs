@@ -49,6 +49,15 @@ impl Destination {
         }
     }
 
+    /// Whether it is there. A webhook cannot be asked without an event.
+    pub(crate) async fn check(&self) -> Result<(), String> {
+        match self {
+            Self::Http(_) => Ok(()),
+            #[cfg(feature = "sns")]
+            Self::Sns(topic) => topic.check().await,
+        }
+    }
+
     fn name(&self) -> &str {
         match self {
             Self::Http(receiver) => receiver.host(),

@@ -103,6 +103,11 @@ impl EventSender {
         self.queue.push(event);
     }
 
+    /// Whether what it sends to is there, as far as that can be asked without an event: a topic of SNS.
+    pub async fn check(&self) -> Result<(), WebhookError> {
+        self.delivery.destination.check().await.map_err(WebhookError::Destination)
+    }
+
     fn start(&self) {
         let mut started = self.started.lock().unwrap_or_else(PoisonError::into_inner);
         if *started {
