@@ -33,6 +33,7 @@ use tollway_pipeline::{EngineUrl, SqliteEngine};
 
 use crate::context::{Context, WholeConfig};
 use crate::failure::{Exit, Failure};
+use crate::log;
 use finding::{Finding, Findings};
 use store_url::FullStoreUrl;
 
@@ -78,6 +79,8 @@ pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<Exit, Fail
             Failure::new(Exit::FAILED, format!("cannot start the async runtime: {error}"))
         })?;
         runtime.block_on(look(arguments, context, &config, &mut findings));
+        // The findings say what failed.
+        drop(log::take_held(None));
     }
     finding::write(&findings, context.output())?;
     Ok(if findings.problems() == 0 { Exit::DONE } else { Exit::FAILED })

@@ -1,6 +1,8 @@
 //! Errors of AWS: each names the table, queue, topic or parameter and its place, once, with the advice that helps.
 
-use tollway_testkit::faults::{AwsFront, Said};
+use std::time::Duration;
+
+use tollway_testkit::faults::{AwsFront, Fault, FaultProxy, Said};
 use tollway_testkit::servers::{DynamoServer, Ministack};
 
 use super::{PIPELINE, account, home};
@@ -35,6 +37,18 @@ fn provision_repeats_what_failed_for_a_moment() {
     assert!(code == 0 && report.contains("created     table limits"), "{report}{said}");
     let (code, report, said) = run(&home, &endpoint, &["provision", "aws"]);
     assert!(code == 0 && report.contains("exists      table limits"), "{report}{said}");
+}
+
+/// The timeouts of takes are not those of provisioning: creating a table takes AWS longer than a take may wait.
+#[test]
+fn provision_waits_for_a_slow_service() {
+    let tables = DynamoServer::start();
+    let slow = FaultProxy::to(tables.addr());
+    slow.set(Fault::Latency { fixed: Duration::from_millis(650), jitter: Duration::ZERO });
+    let home = Home::with_config(LIMITS);
+    let endpoint = format!("http://{}", slow.addr());
+    let (code, report, said) = run(&home, &endpoint, &["provision", "aws", "--apply"]);
+    assert!(code == 0 && report.contains("created     table limits"), "{report}{said}");
 }
 
 #[test]

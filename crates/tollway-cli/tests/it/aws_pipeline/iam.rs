@@ -34,7 +34,7 @@ impl Lab {
         let pipeline = PIPELINE
             .replace("limits = [\"RPM: 100k requests / minute\"]", limits)
             .replace("take = { adobe = { requests = 1 } }", take)
-            .replace("file:state", "dynamodb://rights-limits")
+            .replace("file:state", "dynamodb://rights-limits?deadline=20s")
             .replace("sqlite:pdf.db", "sqs:?ledger=rights-jobs&wait=1s")
             .replace("queue = \"adobe-", "queue = \"rights-");
         let front = MoveTaskFront::to(Ministack::shared());
