@@ -11,7 +11,10 @@ use aws_sdk_ssm::operation::get_parameter::GetParameterError;
 use tokio::sync::OnceCell;
 use tollway_core::{Fingerprint, nearest};
 
-use crate::causes::with_causes;
+use crate::advice::{
+    ADVICE_WORKER_RIGHTS, advice_on_credentials, advice_without_credentials, lacks_right, place_of,
+};
+use crate::causes::{lacks_credentials, with_causes};
 use crate::{Access, Connect, check_region, connect};
 
 /// The environment variable that names the parameter where an address does not.
@@ -151,12 +154,14 @@ tollway_core::debug_as_display!(ParameterError);
 pub struct Parameters {
     address: ParameterAddress,
     client: Arc<OnceCell<Client>>,
+    /// Where calls go, once they are sent.
+    place: Arc<OnceCell<String>>,
 }
 
 impl Parameters {
     /// Those at this address.
     pub fn new(address: ParameterAddress) -> Self {
-        Self { address, client: Arc::default() }
+        Self { address, client: Arc::default(), place: Arc::default() }
     }
 
     /// The client, connected.
@@ -164,6 +169,7 @@ impl Parameters {
         let connect = || async {
             let config = connect(&self.address.connect).await;
             check_region(&config).map_err(|error| ParameterError(format!("SSM: {error}")))?;
+            let _ = self.place.set(place_of(&config));
             Ok(Client::new(&config))
         };
         self.client.get_or_try_init(connect).await
@@ -178,7 +184,7 @@ impl Parameters {
             Err(error) if error.as_service_error().is_some_and(GetParameterError::is_parameter_not_found) => {
                 Ok(None)
             }
-            Err(error) => Err(failed("read", &self.address.name, &error)),
+            Err(error) => Err(self.failed(&error)),
         }
     }
 
@@ -190,7 +196,7 @@ impl Parameters {
         for _ in 0..PAGES_MAX {
             let page = client.get_parameters_by_path().path(&self.address.name).with_decryption(true);
             let page = page.set_next_token(next).send().await;
-            let page = page.map_err(|error| failed("read", &self.address.name, &error))?;
+            let page = page.map_err(|error| self.failed(&error))?;
             let read = page.parameters.unwrap_or_default().into_iter();
             values.extend(read.filter_map(|parameter| Some((parameter.name?, parameter.value?))));
             next = page.next_token;
@@ -200,21 +206,30 @@ impl Parameters {
         }
         Ok(names.iter().map(|name| values.remove(&self.address.below(name))).collect())
     }
-}
 
-/// The error in a sentence: the answer of AWS, or why there is none.
-pub(crate) fn failed<E, R>(what: &str, name: &str, error: &SdkError<E, R>) -> ParameterError
-where
-    E: std::error::Error + ProvideErrorMetadata + 'static,
-    R: fmt::Debug + 'static,
-{
-    ParameterError(match (error.code(), error.message()) {
-        (Some(code), message) => {
-            let message = message.unwrap_or("no more was said");
-            format!("SSM did not {what} {name:?}: {code}: {message}")
+    /// The error in a sentence: the answer of AWS, or why there is none, and what to do about it.
+    fn failed<E, R>(&self, error: &SdkError<E, R>) -> ParameterError
+    where
+        E: std::error::Error + ProvideErrorMetadata + 'static,
+        R: fmt::Debug + 'static,
+    {
+        let name = &self.address.name;
+        let place = self.place.get().map_or("", String::as_str);
+        if lacks_credentials(error) {
+            let advice = advice_without_credentials();
+            return ParameterError(format!(
+                "SSM{place} was not asked for {name:?}: no credentials; {advice}"
+            ));
         }
-        (None, _) => format!("SSM could not be reached to {what} {name:?}: {}", with_causes(error)),
-    })
+        let Some(code) = error.code() else {
+            let why = with_causes(error);
+            return ParameterError(format!("SSM{place} could not be reached to read {name:?}: {why}"));
+        };
+        let said = error.message().unwrap_or("no more was said");
+        let advice = advice_on_credentials(code).or(lacks_right(code).then_some(ADVICE_WORKER_RIGHTS));
+        let advice = advice.map(|advice| format!("; {advice}")).unwrap_or_default();
+        ParameterError(format!("SSM{place} did not read {name:?}: {code}: {said}{advice}"))
+    }
 }
 
 #[cfg(test)]

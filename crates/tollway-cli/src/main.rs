@@ -64,10 +64,14 @@ fn main() -> ExitCode {
     let output = Output::new(global.json, global.quiet, global.color);
     // These set up their own log level.
     if !command.has_own_log() {
-        log::report_warnings(global.quiet);
+        // A command that `run` starts may take long: what it waits for is said at once.
+        log::report_warnings(global.quiet, !matches!(command, Command::Run(_)));
     }
     let context = Context::new(global, output);
-    match dispatch(command, &context).and_then(|exit| context.output().flush().map(|()| exit)) {
+    let ended = dispatch(command, &context).and_then(|exit| context.output().flush().map(|()| exit));
+    let last = ended.as_ref().err().map(Failure::message);
+    log::take_held(last).iter().for_each(|line| context.output().warning(line));
+    match ended {
         Ok(exit) => exit.into(),
         Err(failure) => {
             context.output().failure(&failure);

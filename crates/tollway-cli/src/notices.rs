@@ -12,6 +12,10 @@ use crate::failure::{Exit, Failure};
 /// How long the last events may take to be sent.
 const FLUSH_WITHIN: Duration = Duration::from_secs(15);
 
+/// How long the start waits until destinations have answered.
+#[cfg(feature = "webhook")]
+const CHECK_WITHIN: Duration = Duration::from_secs(2);
+
 /// How often alarms of the store are looked for.
 #[cfg(feature = "webhook")]
 const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -38,6 +42,21 @@ impl Notices {
     pub(crate) fn new(origin: &str, _: &Limiter) -> Result<Arc<Self>, Failure> {
         Ok(Arc::new(Self { origin: origin.to_owned() }))
     }
+
+    /// Says at the start, and not with the first alarm, that a destination is not there.
+    #[cfg(feature = "webhook")]
+    pub(crate) async fn check(&self) {
+        for sender in &self.senders {
+            match tokio::time::timeout(CHECK_WITHIN, sender.check()).await {
+                Ok(Ok(())) => {}
+                Ok(Err(error)) => tracing::warn!(%error, "incidents and alarms are not sent"),
+                Err(_) => tracing::debug!("a destination of incidents did not answer yet"),
+            }
+        }
+    }
+
+    #[cfg(not(feature = "webhook"))]
+    pub(crate) async fn check(&self) {}
 
     /// Sends alarms of the store until the task is aborted; none if there is no destination.
     #[cfg(feature = "webhook")]

@@ -150,7 +150,10 @@ pub(crate) fn warn_of(followed: Result<(), SetLimitError>, context: &Context) {
     if let Err(error) =
         followed.or_else(|error| if matches!(error, SetLimitError::NotKept) { Ok(()) } else { Err(error) })
     {
-        context.output().warning(format_args!("cannot read the limits set in the store: {error}"));
+        let line = format!("cannot read the limits set in the store: {error}");
+        if !crate::log::hold_back(&line, &error.to_string()) {
+            context.output().warning(line);
+        }
     }
 }
 

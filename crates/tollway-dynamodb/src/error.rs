@@ -4,7 +4,9 @@ use std::error::Error;
 
 use aws_sdk_dynamodb::config::http::HttpResponse;
 use aws_sdk_dynamodb::error::{ProvideErrorMetadata, SdkError};
-use tollway_aws::NoRegion;
+use tollway_aws::{
+    ADVICE_WORKER_RIGHTS, NoRegion, advice_on_credentials, advice_without_credentials, lacks_right,
+};
 use tollway_core::{Fault, Retry, StoreError};
 
 /// What a request was to do.
@@ -24,51 +26,46 @@ impl Kind {
     }
 }
 
-/// The meaning of an error that no request expects.
-pub(crate) fn meaning<E>(error: &SdkError<E, HttpResponse>, kind: Kind) -> StoreError
+/// The meaning of an error that no request expects. `service` names table and place: `DynamoDB, table tollway in eu-west-1`.
+pub(crate) fn meaning<E>(service: &str, error: &SdkError<E, HttpResponse>, kind: Kind) -> StoreError
 where
     E: ProvideErrorMetadata + Error + 'static,
 {
     if let SdkError::ServiceError(said) = error {
         let server_failed = said.raw().status().is_server_error();
-        return refused(said.err().code().unwrap_or("no code"), said.err().message(), server_failed, kind);
+        let code = said.err().code().unwrap_or("no code");
+        return refused(service, code, said.err().message(), server_failed, kind);
     }
     let causes = causes(error);
     if causes.iter().any(|cause| cause.is::<aws_credential_types::provider::error::CredentialsError>()) {
-        return useless("DynamoDB: no credentials", ADVICE_CREDENTIALS);
+        return useless(&format!("{service}: no credentials"), &advice_without_credentials());
     }
     if let SdkError::ConstructionFailure(_) = error {
-        let message = format!("DynamoDB: {}", last(&causes));
+        let message = format!("{service}: {}", last(&causes));
         return StoreError { fault: Fault::Store, retry: Retry::Useless, message };
     }
     let not_sent = causes.iter().filter_map(|cause| cause.downcast_ref::<std::io::Error>());
     let mut not_sent = not_sent.filter(|io| io.kind() == std::io::ErrorKind::ConnectionRefused);
     let retry = if not_sent.next().is_some() { Retry::Safe } else { kind.unclear() };
     let message = match error {
-        SdkError::TimeoutError(_) => "DynamoDB did not answer in time".to_owned(),
-        _ => format!("DynamoDB: {}", last(&causes)),
+        SdkError::TimeoutError(_) => format!("{service}: no answer in time"),
+        _ => format!("{service}: {}", last(&causes)),
     };
     StoreError { fault: Fault::Network, retry, message }
 }
 
-const ADVICE_CREDENTIALS: &str =
-    "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE, or give the machine a role";
-const ADVICE_ACCESS: &str = "give the role the policy that `tollway provision aws --plan` prints";
-const ADVICE_TABLE: &str = "make the table with `tollway provision aws --apply`";
+const ADVICE_TABLE: &str = "create the table with `tollway provision aws --apply`, or correct its name, region or endpoint in the URL";
 
-fn refused(code: &str, said: Option<&str>, server_failed: bool, kind: Kind) -> StoreError {
-    let message = format!("DynamoDB: {code}: {}", said.unwrap_or("it gives no reason"));
+fn refused(service: &str, code: &str, said: Option<&str>, server_failed: bool, kind: Kind) -> StoreError {
+    let message = format!("{service}: {code}: {}", said.unwrap_or("it gives no reason"));
+    if let Some(advice) = advice_on_credentials(code) {
+        return useless(&message, advice);
+    }
     let failed = |fault, retry| StoreError { fault, retry, message: message.clone() };
     match code {
         _ if is_throttle(code) => failed(Fault::Throttled, Retry::Safe),
         "ResourceNotFoundException" => useless(&message, ADVICE_TABLE),
-        "AccessDeniedException" => useless(&message, ADVICE_ACCESS),
-        "UnrecognizedClientException"
-        | "InvalidSignatureException"
-        | "IncompleteSignature"
-        | "MissingAuthenticationToken"
-        | "MissingAuthenticationTokenException"
-        | "ExpiredTokenException" => useless(&message, ADVICE_CREDENTIALS),
+        _ if lacks_right(code) => useless(&message, ADVICE_WORKER_RIGHTS),
         _ if server_failed => failed(Fault::Store, kind.unclear()),
         "ItemCollectionSizeLimitExceededException" => failed(Fault::Account, Retry::Useless),
         "ValidationException" if message.contains("Item size") => failed(Fault::Account, Retry::Useless),
@@ -130,7 +127,7 @@ mod tests {
             ("ValidationException", size, Fault::Account),
             ("ItemCollectionSizeLimitExceededException", "", Fault::Account),
         ] {
-            let error = refused(code, Some(said), false, Kind::Write);
+            let error = refused("DynamoDB", code, Some(said), false, Kind::Write);
             assert_eq!((error.fault, error.retry), (fault, Retry::Useless), "{code}: {said}");
         }
     }

@@ -34,6 +34,7 @@
 
 mod cache;
 mod call_part;
+mod connection;
 mod contention;
 mod counters;
 mod create;

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::error::ProvideErrorMetadata;
 use aws_sdk_dynamodb::operation::put_item::PutItemError;
 use aws_sdk_dynamodb::operation::transact_write_items::TransactWriteItemsError;
@@ -12,12 +11,13 @@ use aws_sdk_dynamodb::types::{
 };
 use tokio::sync::OnceCell;
 use tokio::time::Instant;
-use tollway_aws::{ClockCheck, check_region, connect};
+use tollway_aws::ClockCheck;
 use tollway_core::{Fault, Retry, StoreError};
 
+use crate::connection::Connection;
 use crate::counters::{Counters, count};
 use crate::create::create_if_missing;
-use crate::error::{Kind, is_throttle, meaning, no_region, unreadable};
+use crate::error::{Kind, is_throttle, unreadable};
 use crate::item::{Attributes, KEY, VERSION};
 use crate::options::DynamoOptions;
 
@@ -29,7 +29,7 @@ const SEEN: &str = ":seen";
 /// A table, and what was done with it. It connects when it is first used.
 pub(crate) struct Table {
     options: DynamoOptions,
-    client: OnceCell<Client>,
+    connection: OnceCell<Connection>,
     check: ClockCheck,
     pub(crate) counters: Arc<Counters>,
 }
@@ -57,43 +57,42 @@ pub(crate) enum Written {
 
 impl Table {
     pub(crate) fn new(options: DynamoOptions, check: ClockCheck, counters: Arc<Counters>) -> Self {
-        Self { options, client: OnceCell::new(), check, counters }
+        Self { options, connection: OnceCell::new(), check, counters }
     }
 
-    async fn client(&self) -> Result<&Client, StoreError> {
-        let connect = async {
-            let config = connect(&self.options.connect).await;
-            check_region(&config).map_err(no_region)?;
-            let config = aws_sdk_dynamodb::config::Builder::from(&config).interceptor(self.check.clone());
-            let client = Client::from_conf(config.build());
-            if self.options.create {
-                create_if_missing(&client, &self.options.table).await?;
+    async fn connection(&self) -> Result<&Connection, StoreError> {
+        let open = async {
+            let DynamoOptions { connect, table, create, .. } = &self.options;
+            let connection = Connection::open(connect, table, &self.check).await?;
+            if *create {
+                create_if_missing(&connection, table).await?;
             }
-            Ok(client)
+            Ok(connection)
         };
-        self.client.get_or_try_init(|| connect).await
+        self.connection.get_or_try_init(|| open).await
     }
 
     /// Reads an item as it is now; none if it is not there.
     pub(crate) async fn read(&self, key: &str) -> Result<Option<Attributes>, StoreError> {
-        let request = self.client().await?.get_item().table_name(&self.options.table).consistent_read(true);
+        let connection = self.connection().await?;
+        let request = connection.client.get_item().table_name(&self.options.table).consistent_read(true);
         let begun = Instant::now();
         count(&self.counters.reads);
         let reply = request.key(KEY, AttributeValue::S(key.to_owned())).send().await;
         self.counters.read_latency.note(begun.elapsed());
-        reply.map(|read| read.item).map_err(|error| self.note_throttle(meaning(&error, Kind::Read)))
+        reply.map(|read| read.item).map_err(|error| self.note_throttle(connection.failed(&error, Kind::Read)))
     }
 
     /// Writes all of it, or nothing if any item is not as expected.
     pub(crate) async fn write(&self, mut changes: Vec<Change>) -> Result<Written, StoreError> {
-        let client = self.client().await?;
+        let connection = self.connection().await?;
         let begun = Instant::now();
         count(&self.counters.writes);
         let written = match (changes.pop(), changes.is_empty()) {
-            (Some(only), true) => self.write_one(client, only).await,
+            (Some(only), true) => self.write_one(connection, only).await,
             (Some(last), false) => {
                 changes.push(last);
-                self.write_together(client, changes).await
+                self.write_together(connection, changes).await
             }
             (None, _) => Ok(Written::Yes),
         };
@@ -106,9 +105,9 @@ impl Table {
         written.map_err(|error| self.note_throttle(error))
     }
 
-    async fn write_one(&self, client: &Client, change: Change) -> Result<Written, StoreError> {
+    async fn write_one(&self, connection: &Connection, change: Change) -> Result<Written, StoreError> {
         let Change { key, on_version, attributes } = change;
-        let mut request = client.put_item().table_name(&self.options.table).set_item(attributes);
+        let mut request = connection.client.put_item().table_name(&self.options.table).set_item(attributes);
         request =
             request.return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld);
         request = if on_version == 0 {
@@ -127,22 +126,26 @@ impl Table {
                 Ok(Written::Lost(vec![(key, lost.item.clone())]))
             }
             Some(PutItemError::TransactionConflictException(_)) => Ok(Written::Conflict),
-            _ => Err(meaning(&error, Kind::Write)),
+            _ => Err(connection.failed(&error, Kind::Write)),
         }
     }
 
-    async fn write_together(&self, client: &Client, changes: Vec<Change>) -> Result<Written, StoreError> {
+    async fn write_together(
+        &self,
+        connection: &Connection,
+        changes: Vec<Change>,
+    ) -> Result<Written, StoreError> {
         let keys: Vec<String> = changes.iter().map(|change| change.key.clone()).collect();
         let items: Result<Vec<_>, _> = changes.into_iter().map(|change| self.part(change)).collect();
-        let request = client.transact_write_items().set_transact_items(Some(items?));
+        let request = connection.client.transact_write_items().set_transact_items(Some(items?));
         let Err(error) = request.send().await else { return Ok(Written::Yes) };
         match error.as_service_error() {
             Some(TransactWriteItemsError::TransactionCanceledException(cancelled)) => {
-                why_cancelled(keys, cancelled)
+                why_cancelled(&connection.service, keys, cancelled)
             }
             Some(TransactWriteItemsError::TransactionInProgressException(_)) => Ok(Written::Conflict),
             Some(said) if said.code() == Some("TransactionConflictException") => Ok(Written::Conflict),
-            _ => Err(meaning(&error, Kind::Write)),
+            _ => Err(connection.failed(&error, Kind::Write)),
         }
     }
 
@@ -193,11 +196,15 @@ impl Table {
 }
 
 /// A transaction was not applied: each of its items says what it has to do with that.
-fn why_cancelled(keys: Vec<String>, cancelled: &TransactionCanceledException) -> Result<Written, StoreError> {
+fn why_cancelled(
+    service: &str,
+    keys: Vec<String>,
+    cancelled: &TransactionCanceledException,
+) -> Result<Written, StoreError> {
     let reasons = cancelled.cancellation_reasons();
     let codes = || reasons.iter().filter_map(|reason| reason.code());
     if let Some(code) = codes().find(|code| is_throttle(code)) {
-        let message = format!("DynamoDB: {code} in a transaction");
+        let message = format!("{service}: {code} in a transaction");
         return Err(StoreError { fault: Fault::Throttled, retry: Retry::Safe, message });
     }
     let lost = keys.into_iter().zip(reasons);
@@ -210,6 +217,6 @@ fn why_cancelled(keys: Vec<String>, cancelled: &TransactionCanceledException) ->
         return Ok(Written::Conflict);
     }
     let said = reasons.iter().find_map(|reason| reason.message()).unwrap_or("it gives no reason");
-    let message = format!("DynamoDB: a transaction was cancelled: {said}");
+    let message = format!("{service}: a transaction was cancelled: {said}");
     Err(StoreError { fault: Fault::Store, retry: Retry::Useless, message })
 }

@@ -28,6 +28,8 @@ fn a_missing_table_error_says_how_to_create_it() {
     let error = error_of(&url(&fresh_table()).replace("create=yes", "create=no"));
     assert_eq!((error.fault, error.retry), (Fault::Store, Retry::Useless), "{error}");
     assert!(error.message.contains("`tollway provision aws --apply`"), "{error}");
+    let place = format!(" at http://{}: ", server().addr());
+    assert!(error.message.starts_with("DynamoDB, table ") && error.message.contains(&place), "{error}");
 }
 
 #[test]
@@ -39,7 +41,7 @@ fn a_permission_error_names_the_needed_actions() {
     front.always("PutItem", Said::Denied);
     let error = take(&store, &[&policy], &subject("s")).unwrap_err();
     assert_eq!((error.fault, error.retry), (Fault::Store, Retry::Useless), "{error}");
-    assert!(error.message.contains("`tollway provision aws --plan`"), "{error}");
+    assert!(error.message.contains("`tollway provision aws --iam worker`"), "{error}");
 }
 
 /// Not a test: takes in a process whose environment has no AWS settings.

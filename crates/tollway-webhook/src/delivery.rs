@@ -8,7 +8,7 @@ use tokio::time::Instant;
 use crate::SendOptions;
 use crate::event::Event;
 use crate::http::HttpReceiver;
-use crate::queue::EventQueue;
+use crate::queue::{Delivered, EventQueue};
 #[cfg(feature = "sns")]
 use crate::sns::Topic;
 
@@ -49,6 +49,15 @@ impl Destination {
         }
     }
 
+    /// Whether it is there. A webhook cannot be asked without an event.
+    pub(crate) async fn check(&self) -> Result<(), String> {
+        match self {
+            Self::Http(_) => Ok(()),
+            #[cfg(feature = "sns")]
+            Self::Sns(topic) => topic.check().await,
+        }
+    }
+
     fn name(&self) -> &str {
         match self {
             Self::Http(receiver) => receiver.host(),
@@ -60,28 +69,28 @@ impl Destination {
 
 impl Delivery {
     /// Whether the event was delivered within its tries and its time.
-    pub(crate) async fn deliver(&self, event: &Event, queue: &EventQueue) -> bool {
+    pub(crate) async fn deliver(&self, event: &Event, queue: &EventQueue) -> Delivered {
         let (body, begun, to) = (event.body(), Instant::now(), self.destination.name());
         let mut tries = 0;
-        let why = loop {
+        let (why, outcome) = loop {
             let (why, wait) = match self.destination.attempt(event, body.clone()).await {
-                Attempt::Delivered => return true,
-                Attempt::Rejected(why) => break why,
+                Attempt::Delivered => return Delivered::Yes,
+                Attempt::Rejected(why) => break (why, Delivered::Rejected),
                 Attempt::Failed(why, wait) => (why, wait),
             };
             tries += 1;
             let pause = wait.map_or_else(|| self.backoff(tries), |wait| wait.min(RETRY_AFTER_MAX));
             if tries >= self.options.tries || begun.elapsed() + pause > self.options.give_up_after {
-                break format!("{why}, after {tries} tries");
+                break (format!("{why}, after {tries} tries"), Delivered::GivenUp);
             }
             tracing::debug!(to, why, ?pause, "an event is sent again");
             if !pause_unless_closed(pause, queue).await {
-                break why;
+                break (why, Delivered::GivenUp);
             }
         };
         let (id, count) = (&event.id, event.count);
         tracing::warn!(to, id, count, why, "an event could not be sent");
-        false
+        outcome
     }
 
     /// Doubles with each try; half of it is left to chance, so that processes do not retry together.

@@ -4,6 +4,9 @@ use serde_json::{Value, json};
 use tollway::Timestamp;
 use tollway::incident::Incident;
 
+/// Kinds of events that tell a state. A receiver that misses the last one shows an alarm for ever, or none.
+const STATES: [&str; 2] = ["alarm", "alarm_over"];
+
 /// What is sent in one request.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Event {
@@ -36,6 +39,11 @@ impl Event {
             // Only a map with keys that are not strings could fail.
             detail: serde_json::to_value(incident).unwrap_or_default(),
         }
+    }
+
+    /// Whether it tells a state of its group, as `alarm` and `alarm_over` do: the last one says how things are now.
+    pub(crate) fn is_state(&self) -> bool {
+        STATES.contains(&self.kind)
     }
 
     /// Whether both are told as one.

@@ -46,6 +46,9 @@ pub enum WebhookError {
         "`topic` of [incidents] needs the AWS SDK, which this build does not have; build it with `--features aws`"
     )]
     NoSns,
+    /// What events are sent to is not there, or cannot be asked.
+    #[error("{0}")]
+    Destination(String),
     /// The HTTP client could not be made.
     #[error("the HTTP client of the webhook cannot be made: {0}")]
     Client(String),

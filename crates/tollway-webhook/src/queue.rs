@@ -1,4 +1,5 @@
-//! Events that wait to be sent: merged, bounded, and held back so that a storm is told as one.
+//! Events that wait to be sent: merged, bounded, and held back so that a storm is told as one. The last state of an alarm is
+//! always sent, and after earlier ones.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -32,6 +33,16 @@ pub(crate) struct QueueLimits {
     pub(crate) waiting_max: usize,
 }
 
+/// What became of an event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Delivered {
+    Yes,
+    /// The receiver refused it.
+    Rejected,
+    /// All tries failed.
+    GivenUp,
+}
+
 #[derive(Default)]
 struct State {
     waiting: VecDeque<Waiting>,
@@ -54,17 +65,24 @@ impl EventQueue {
         Self { state, done, arrived, dropped, limits }
     }
 
-    /// Adds an event to one like it that waits, or to the end. Drops it if there is no room.
+    /// Adds an event to one like it that waits, or to the end. If there is no room, it is dropped; a state of an alarm takes
+    /// the place of the oldest event that is none.
     pub(crate) fn push(&self, event: Event) {
         let mut state = self.state();
-        if let Some(like) = state.waiting.iter_mut().find(|waiting| waiting.event.is_like(&event)) {
-            like.event.merge(&event);
+        if state.merge(&event) {
             return;
         }
         if state.waiting.len() >= self.limits.waiting_max {
-            self.drop_event(&event);
-            return;
+            let other = state.waiting.iter().position(|waiting| !waiting.event.is_state());
+            match other.filter(|_| event.is_state()).and_then(|at| state.waiting.remove(at)) {
+                Some(other) => self.drop_event(&other.event),
+                None => return self.drop_event(&event),
+            }
         }
+        self.add(&mut state, event);
+    }
+
+    fn add(&self, state: &mut State, event: Event) {
         let now = Instant::now();
         let sent = state.sent.iter().find(|(group, _)| *group == event.group).map(|(_, at)| *at);
         let repeat = sent.map_or(now, |at| at + self.limits.repeat_after);
@@ -96,11 +114,9 @@ impl EventQueue {
         }
     }
 
-    /// The event was delivered, or it was given up.
-    pub(crate) fn done(&self, event: &Event, delivered: bool) {
-        if !delivered {
-            self.drop_event(event);
-        }
+    /// The event was delivered, or it was given up. A state that was given up waits once more, unless a newer one waits or the
+    /// program ends.
+    pub(crate) fn done(&self, event: Event, outcome: Delivered) {
         let mut state = self.state();
         state.is_sending = false;
         state.sent.retain(|(group, _)| *group != event.group);
@@ -108,6 +124,13 @@ impl EventQueue {
             state.sent.pop_front();
         }
         state.sent.push_back((event.group.clone(), Instant::now()));
+        let has_newer = state.waiting.iter().any(|waiting| waiting.event.group == event.group);
+        let is_ending = state.is_closed || state.flushes > 0;
+        match outcome {
+            Delivered::Yes => {}
+            Delivered::GivenUp if event.is_state() && !has_newer && !is_ending => self.add(&mut state, event),
+            Delivered::GivenUp | Delivered::Rejected => self.drop_event(&event),
+        }
         self.done.notify_all();
     }
 
@@ -149,6 +172,25 @@ impl EventQueue {
 }
 
 impl State {
+    /// Adds an event to one like it that waits, if there is one. That one is then sent after all others of its group, because
+    /// the last one counts: of `alarm over, alarm, alarm over`, the alarm is sent first.
+    fn merge(&mut self, event: &Event) -> bool {
+        let Some(at) = self.waiting.iter().position(|waiting| waiting.event.is_like(event)) else {
+            return false;
+        };
+        let Some(mut like) = self.waiting.remove(at) else { return false };
+        like.event.merge(event);
+        let others = self.waiting.iter().skip(at).filter(|waiting| waiting.event.group == event.group);
+        match others.map(|waiting| waiting.due).max() {
+            Some(due) => {
+                like.due = like.due.max(due);
+                self.waiting.push_back(like);
+            }
+            None => self.waiting.insert(at, like),
+        }
+        true
+    }
+
     fn is_busy(&self) -> bool {
         self.is_sending || !self.waiting.is_empty()
     }

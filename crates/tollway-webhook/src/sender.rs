@@ -103,6 +103,11 @@ impl EventSender {
         self.queue.push(event);
     }
 
+    /// Whether what it sends to is there, as far as that can be asked without an event: a topic of SNS.
+    pub async fn check(&self) -> Result<(), WebhookError> {
+        self.delivery.destination.check().await.map_err(WebhookError::Destination)
+    }
+
     fn start(&self) {
         let mut started = self.started.lock().unwrap_or_else(PoisonError::into_inner);
         if *started {
@@ -147,7 +152,7 @@ fn run(queue: &EventQueue, delivery: &Delivery) {
         Ok(runtime) => runtime.block_on(async {
             while let Some(event) = queue.next().await {
                 let delivered = delivery.deliver(&event, queue).await;
-                queue.done(&event, delivered);
+                queue.done(event, delivered);
             }
         }),
         Err(error) => tracing::warn!(%error, "events cannot be sent"),

@@ -5,7 +5,10 @@ use aws_sdk_sns::error::{ProvideErrorMetadata, SdkError};
 use aws_sdk_sns::operation::publish::PublishError;
 use aws_sdk_sns::types::MessageAttributeValue;
 use tokio::sync::OnceCell;
-use tollway_aws::{Connect, connect, with_causes};
+use tollway_aws::{
+    Connect, advice_on_credentials, advice_without_credentials, connect, lacks_credentials, lacks_right,
+    with_causes,
+};
 
 use crate::SendOptions;
 use crate::delivery::Attempt;
@@ -43,6 +46,31 @@ impl Topic {
 
     pub(crate) fn arn(&self) -> &str {
         &self.arn
+    }
+
+    /// Whether it is there. A role that may only publish cannot tell, and then the topic counts as there.
+    pub(crate) async fn check(&self) -> Result<(), String> {
+        // A client of its own: connections of the other belong to the runtime of the sender's thread.
+        let client = Client::new(&connect(&self.connect).await);
+        let Err(error) = client.get_topic_attributes().topic_arn(&self.arn).send().await else {
+            return Ok(());
+        };
+        let arn = &self.arn;
+        match error.code() {
+            Some(code) if lacks_right(code) => Ok(()),
+            Some(code) if code.starts_with("NotFound") => Err(format!(
+                "the topic {arn} does not exist: create it with `tollway provision aws --apply`, or correct `topic` of [incidents]"
+            )),
+            Some(code) => {
+                let said = error.message().unwrap_or("no reason given");
+                let advice = advice_on_credentials(code).map(|advice| format!("; {advice}"));
+                Err(format!("the topic {arn}: {code}: {said}{}", advice.unwrap_or_default()))
+            }
+            None if lacks_credentials(&error) => {
+                Err(format!("the topic {arn}: no credentials; {}", advice_without_credentials()))
+            }
+            None => Err(format!("the topic {arn}: {}", with_causes(&error))),
+        }
     }
 
     pub(crate) async fn attempt(&self, event: &Event, body: Vec<u8>) -> Attempt {

@@ -1,10 +1,12 @@
 //! `tollway doctor`: finds problems that keep limits from being enforced, with cause and fix. Read-only.
 //!
 //! One file per check: `consumers` (switch, callers and records), `store` (reachability, clock, writes and expiry), `redis`
-//! (keys and memory), `pipelines` (jobs that no worker claims), `listeners` (what other machines reach), `readable_files` (what
+//! (keys and memory), `aws` (queues, ledger, parameters and topic), `pipelines` (jobs that no worker claims), `listeners` (what other machines reach), `readable_files` (what
 //! other users read), `compare` (another config), `server` (a running server, over `http`). `finding` is the result of a
 //! check, `store_url` handles credentials in URLs, `shell` quotes words of the commands in fixes.
 
+#[cfg(feature = "aws")]
+mod aws;
 mod compare;
 mod consumers;
 mod finding;
@@ -31,6 +33,7 @@ use tollway_pipeline::{EngineUrl, SqliteEngine};
 
 use crate::context::{Context, WholeConfig};
 use crate::failure::{Exit, Failure};
+use crate::log;
 use finding::{Finding, Findings};
 use store_url::FullStoreUrl;
 
@@ -76,6 +79,8 @@ pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<Exit, Fail
             Failure::new(Exit::FAILED, format!("cannot start the async runtime: {error}"))
         })?;
         runtime.block_on(look(arguments, context, &config, &mut findings));
+        // The findings say what failed.
+        drop(log::take_held(None));
     }
     finding::write(&findings, context.output())?;
     Ok(if findings.problems() == 0 { Exit::DONE } else { Exit::FAILED })
@@ -122,11 +127,17 @@ async fn look(arguments: &Arguments, context: &Context, config: &WholeConfig, fi
             _ => findings.add(store::in_memory()),
         },
     }
+    #[cfg(feature = "aws")]
+    let has_ledger = aws::look_at(config, store, findings).await;
+    #[cfg(not(feature = "aws"))]
+    let has_ledger = true;
     #[cfg(feature = "pipeline")]
     {
         look_at_clocks_of_jobs(config, context, findings);
-        pipelines::look_at(config, findings).await;
+        pipelines::look_at(config, has_ledger, findings).await;
     }
+    #[cfg(not(feature = "pipeline"))]
+    let _ = has_ledger;
     let counts_in = store.cloned().or_else(|| context.store(config.limits()).ok());
     readable_files::look_at(config, counts_in.as_ref(), findings);
     if let Some(server) = config.server() {

@@ -16,6 +16,8 @@ use super::store_url::FullStoreUrl;
 use crate::context::Context;
 use crate::humanize;
 #[cfg(feature = "aws")]
+use crate::provision::account::Account;
+#[cfg(feature = "aws")]
 use crate::provision::table::{TableFound, TableSpec, Tables};
 
 /// The largest accepted clock difference: more than two NTP-synchronised clocks ever differ.
@@ -91,7 +93,7 @@ fn fix(store: &StoreUrl, written: &FullStoreUrl, error: &str) -> String {
                 .to_owned()
         }
         StoreUrl::DynamoDb(_) => "check region and endpoint in [store] url, and the credentials; `tollway provision aws \
-                                  --plan` prints the permissions that they need"
+                                  --iam worker` prints the permissions that they need"
             .to_owned(),
         _ => "check that it runs and is reachable, then check user, password, database and TLS in [store] url"
             .to_owned(),
@@ -211,7 +213,8 @@ pub(super) async fn look_at_table(store: &StoreUrl, findings: &mut Findings) {
     let key = options.layout().map_or(&[ACCOUNT_KEY][..], Layout::key);
     let key = key.iter().map(|(name, kind)| ((*name).to_owned(), (*kind).to_owned())).collect();
     let wanted = TableSpec { name: options.table().to_owned(), key };
-    let found = Tables::new(options.connect()).await.look(&wanted).await;
+    let Ok(account) = Account::find(options.connect()).await else { return };
+    let found = Tables::of(&account).look(&wanted).await;
     if let Ok(TableFound::WithoutTtl { .. }) = found {
         findings.add(Finding::problem(
             "items-never-vanish",

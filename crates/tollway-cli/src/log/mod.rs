@@ -1,5 +1,6 @@
 //! Log lines on standard error, for every subcommand, with a bound on how many.
 
+mod held_back;
 mod line_limit;
 
 use std::io::{self, Write, stderr};
@@ -13,6 +14,7 @@ use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
+pub(crate) use held_back::{hold_back, take_held};
 use line_limit::LineLimit;
 
 /// Takes on a table of minutes: dashboards of the system that owns it search for these lines, so they are logged at info.
@@ -25,8 +27,11 @@ pub(crate) enum Times {
     Hidden,
 }
 
-/// Sends the library's warnings to standard error, for a short command.
-pub(crate) fn report_warnings(quiet: bool) {
+/// Sends the library's warnings to standard error, for a short command. `holds_back`: errors of the store until its end.
+pub(crate) fn report_warnings(quiet: bool, holds_back: bool) {
+    if holds_back {
+        held_back::begin();
+    }
     let (level, takes) = match quiet {
         true => (LevelFilter::ERROR, LevelFilter::ERROR),
         false => (LevelFilter::WARN, LevelFilter::INFO),
@@ -64,7 +69,7 @@ impl Write for Lines {
 /// Starts logging what these targets let through.
 pub(crate) fn begin(targets: Targets, times: Times) {
     let limit = LineLimit::new(Arc::new(WallClock), move |level, line| write_line(times, level, line));
-    let registry = tracing_subscriber::registry().with(targets).with(limit);
+    let registry = tracing_subscriber::registry().with(targets).with(limit).with(held_back::HoldBack);
     let lines = tracing_subscriber::fmt::layer().with_writer(|| Lines).with_target(false);
     match times {
         Times::Shown => registry.with(lines).init(),

@@ -1,11 +1,12 @@
 //! An alarm of CloudWatch on one metric.
 
 use aws_sdk_cloudwatch::Client;
-use aws_sdk_cloudwatch::types::{ComparisonOperator, Dimension, MetricAlarm, Statistic};
+use aws_sdk_cloudwatch::types::{ComparisonOperator, Dimension, MetricAlarm, Statistic, Tag};
 use serde_json::{Value, json};
-use tollway_aws::{Connect, connect};
 
-use super::error::{ProvisionError, failed};
+use super::account::Account;
+use super::error::ProvisionError;
+use super::made_by::{TAG, TAG_VALUE, has_tag};
 use super::report::State;
 
 /// A period of a minute: the shortest that costs no more.
@@ -96,25 +97,41 @@ impl AlarmSpec {
         properties
     }
 
-    pub(super) async fn look(&self, to: &Connect) -> Result<State, ProvisionError> {
-        let call = client(to).await.describe_alarms().alarm_names(&self.name).send().await;
-        let found = call.map_err(|error| failed(&format!("looking for the alarm {}", self.name), &error))?;
-        let alarm = found.metric_alarms().iter().find(|alarm| alarm.alarm_name() == Some(&self.name));
-        Ok(match alarm {
+    pub(super) async fn look(&self, account: &Account) -> Result<State, ProvisionError> {
+        Ok(match self.find(account).await? {
             None => State::Missing,
-            Some(alarm) if self.is_like(alarm) => State::Ready,
+            Some(alarm) if self.is_like(&alarm) => State::Ready,
             Some(_) => State::Incomplete("its condition or its topic is another".to_owned()),
         })
     }
 
-    /// Creates it, or replaces one of its name.
-    pub(super) async fn make(&self, to: &Connect) -> Result<(), ProvisionError> {
+    async fn find(&self, account: &Account) -> Result<Option<MetricAlarm>, ProvisionError> {
+        let call = Client::new(&account.config).describe_alarms().alarm_names(&self.name).send().await;
+        let found = call
+            .map_err(|error| account.failed(&format!("looking for the alarm {}", self.name), &error))?
+            .metric_alarms
+            .unwrap_or_default();
+        Ok(found.into_iter().find(|alarm| alarm.alarm_name() == Some(&self.name)))
+    }
+
+    pub(super) async fn is_ours(&self, account: &Account) -> Result<bool, ProvisionError> {
+        let found = self.find(account).await?.and_then(|alarm| alarm.alarm_arn);
+        let Some(arn) = found else { return Ok(false) };
+        let tags = Client::new(&account.config).list_tags_for_resource().resource_arn(arn).send().await;
+        let tags = tags.map_err(|error| {
+            account.failed(&format!("reading the tags of the alarm {}", self.name), &error)
+        })?;
+        let tags = tags.tags().iter();
+        Ok(has_tag(tags.map(|tag| (tag.key().unwrap_or_default(), tag.value().unwrap_or_default()))))
+    }
+
+    /// Creates it, or replaces one of its name, whose tags stay.
+    pub(super) async fn make(&self, account: &Account) -> Result<(), ProvisionError> {
         let MetricOf { namespace, name, dimensions, statistic } = &self.metric;
         let dimensions =
             dimensions.iter().map(|(name, value)| Dimension::builder().name(name).value(value).build());
         let topic = || self.topic.clone().map(|topic| vec![topic]);
-        let mut call = client(to)
-            .await
+        let mut call = Client::new(&account.config)
             .put_metric_alarm()
             .alarm_name(&self.name)
             .alarm_description(&self.description)
@@ -127,18 +144,21 @@ impl AlarmSpec {
             .comparison_operator(self.comparison.operator())
             .treat_missing_data("notBreaching")
             .set_alarm_actions(topic())
-            .set_ok_actions(topic());
+            .set_ok_actions(topic())
+            .tags(Tag::builder().key(TAG).value(TAG_VALUE).build());
         call = match self.metric.is_percentile() {
             true => call.extended_statistic(*statistic),
             false => call.statistic(Statistic::from(*statistic)),
         };
         let put = call.send().await;
-        put.map(drop).map_err(|error| failed(&format!("creating the alarm {}", self.name), &error))
+        put.map(drop).map_err(|error| account.failed(&format!("creating the alarm {}", self.name), &error))
     }
 
-    pub(super) async fn remove(&self, to: &Connect) -> Result<(), ProvisionError> {
-        let removed = client(to).await.delete_alarms().alarm_names(&self.name).send().await;
-        removed.map(drop).map_err(|error| failed(&format!("deleting the alarm {}", self.name), &error))
+    pub(super) async fn remove(&self, account: &Account) -> Result<(), ProvisionError> {
+        let removed = Client::new(&account.config).delete_alarms().alarm_names(&self.name).send().await;
+        removed
+            .map(drop)
+            .map_err(|error| account.failed(&format!("deleting the alarm {}", self.name), &error))
     }
 
     fn is_like(&self, found: &MetricAlarm) -> bool {
@@ -163,8 +183,4 @@ impl AlarmSpec {
             && found.alarm_actions() == topic
             && found.ok_actions() == topic
     }
-}
-
-async fn client(to: &Connect) -> Client {
-    Client::new(&connect(to).await)
 }

@@ -7,14 +7,14 @@ use serde_json::Value;
 use super::AwsArguments;
 use super::error::ProvisionError;
 use super::report::{self, Done, State, Step};
-use super::resources::{self, Resource, Spec, Wanted};
+use super::resources::{self, Resource, Wanted};
 use super::{roles, template};
 use crate::context::{Context, WholeConfig};
 use crate::failure::{Exit, Failure};
 
 /// How often SQS delivers a message before it moves it to the dead-letter queue. A pipeline counts tries by itself; this is for
 /// messages that kill their worker each time.
-const MAX_RECEIVES: u32 = 10;
+pub(super) const MAX_RECEIVES: u32 = 10;
 
 /// As the documents have it.
 const MAX_RECEIVES_DOCUMENTED: u32 = 3;
@@ -44,7 +44,7 @@ pub(super) fn run(arguments: &AwsArguments, context: &Context) -> Result<Exit, F
         .map_err(|error| Failure::new(Exit::FAILED, format!("cannot start the async runtime: {error}")))?;
     let steps = runtime.block_on(look(&wanted.resources)).map_err(failed)?;
     if arguments.destroy {
-        return runtime.block_on(destroy(&wanted, steps, arguments.yes, context));
+        return runtime.block_on(destroy(&wanted, steps, arguments, context));
     }
     runtime.block_on(apply(&wanted, steps, arguments.apply, context))
 }
@@ -62,20 +62,9 @@ fn failed(error: ProvisionError) -> Failure {
 async fn look(resources: &[Resource]) -> Result<Vec<Step>, ProvisionError> {
     let mut steps = Vec::new();
     for resource in resources {
-        steps.push(Step::new(resource, look_at(resource).await?));
+        steps.push(Step::new(resource, resource.look().await?));
     }
     Ok(steps)
-}
-
-async fn look_at(resource: &Resource) -> Result<State, ProvisionError> {
-    let to = &resource.connect;
-    match &resource.spec {
-        Spec::Table { table, .. } => table.look(to).await,
-        Spec::Parameter { parameter, .. } => parameter.look().await,
-        Spec::Queue(queue) => queue.look(to).await,
-        Spec::Alarm(alarm) => alarm.look(to).await,
-        Spec::Dashboard(dashboard) => dashboard.look(to).await,
-    }
 }
 
 /// Creates what is missing, in order. What was created before a failure stays, and the next run finds it.
@@ -95,7 +84,7 @@ async fn apply(
         let missing = wanted.resources.iter().zip(&mut steps).filter(|(_, step)| !step.state.is_ready());
         for (resource, step) in missing {
             context.output().note(format_args!("creating {} {}", step.kind, step.name));
-            make(resource).await.map_err(failed)?;
+            resource.make().await.map_err(failed)?;
             step.state = State::Made;
         }
     }
@@ -103,36 +92,32 @@ async fn apply(
     Ok(Exit::DONE)
 }
 
-async fn make(resource: &Resource) -> Result<(), ProvisionError> {
-    let to = &resource.connect;
-    match &resource.spec {
-        Spec::Table { table, .. } => table.make(to).await,
-        Spec::Parameter { parameter, .. } => parameter.make().await,
-        Spec::Queue(queue) => queue.make(to).await,
-        Spec::Alarm(alarm) => alarm.make(to).await,
-        Spec::Dashboard(dashboard) => dashboard.make(to).await,
-    }
-}
-
-/// Deletes what exists, the last one first.
+/// Deletes what `--apply` made and what `--all` names, the last one first. The rest is kept.
 async fn destroy(
     wanted: &Wanted,
     mut steps: Vec<Step>,
-    yes: bool,
+    arguments: &AwsArguments,
     context: &Context,
 ) -> Result<Exit, Failure> {
-    let existing = steps.iter().filter(|step| step.state != State::Missing);
-    let names: Vec<String> = existing.map(|step| format!("{} {}", step.kind, step.name)).collect();
+    check_names(&arguments.all, &steps)?;
+    for (resource, step) in wanted.resources.iter().zip(&mut steps) {
+        let is_named = arguments.all.contains(&step.name);
+        if step.state != State::Missing && !is_named && !resource.is_ours().await.map_err(failed)? {
+            step.state = State::Kept;
+        }
+    }
+    let doomed = steps.iter().filter(|step| is_doomed(step));
+    let names: Vec<String> = doomed.map(|step| format!("{} {}", step.kind, step.name)).collect();
     if names.is_empty() {
-        context.output().note("nothing exists, and nothing was deleted");
-    } else if !yes && !is_confirmed(&names, context)? {
+        context.output().note("nothing was deleted: nothing exists that `--apply` made");
+    } else if !arguments.yes && !is_confirmed(&names, context)? {
         context.output().note("nothing was deleted");
         return Ok(Exit::DONE);
     }
     for (resource, step) in wanted.resources.iter().zip(&mut steps).rev() {
-        if step.state != State::Missing {
+        if is_doomed(step) {
             context.output().note(format_args!("deleting {} {}", step.kind, step.name));
-            remove(resource).await.map_err(failed)?;
+            resource.remove().await.map_err(failed)?;
             step.state = State::Removed;
         }
     }
@@ -140,14 +125,19 @@ async fn destroy(
     Ok(Exit::DONE)
 }
 
-async fn remove(resource: &Resource) -> Result<(), ProvisionError> {
-    let to = &resource.connect;
-    match &resource.spec {
-        Spec::Table { table, .. } => table.remove(to).await,
-        Spec::Parameter { parameter, .. } => parameter.remove().await,
-        Spec::Queue(queue) => queue.remove(to).await,
-        Spec::Alarm(alarm) => alarm.remove(to).await,
-        Spec::Dashboard(dashboard) => dashboard.remove(to).await,
+fn is_doomed(step: &Step) -> bool {
+    !matches!(step.state, State::Missing | State::Kept | State::Removed)
+}
+
+/// A name that the config does not need is a mistake, and must not look like a success.
+fn check_names(names: &[String], steps: &[Step]) -> Result<(), Failure> {
+    match names.iter().find(|name| !steps.iter().any(|step| step.name == **name)) {
+        Some(unknown) => {
+            let known: Vec<&str> = steps.iter().map(|step| step.name.as_str()).collect();
+            Err(Failure::usage(format!("the config needs nothing called {unknown:?}"))
+                .advise(format!("it needs {}", known.join(", "))))
+        }
+        None => Ok(()),
     }
 }
 

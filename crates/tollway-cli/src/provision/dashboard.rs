@@ -3,10 +3,11 @@
 use aws_sdk_cloudwatch::Client;
 use aws_sdk_cloudwatch::error::ProvideErrorMetadata;
 use serde_json::{Value, json};
-use tollway_aws::{Connect, connect};
 
+use super::account::Account;
 use super::alarm::{MetricOf, PERIOD_SECONDS};
-use super::error::{ProvisionError, failed};
+use super::error::ProvisionError;
+use super::made_by::LINE;
 use super::report::State;
 
 /// A dashboard is 24 columns wide.
@@ -42,33 +43,50 @@ impl DashboardSpec {
         json!({ "DashboardName": self.name, "DashboardBody": { "Fn::Sub": body } })
     }
 
-    pub(super) async fn look(&self, to: &Connect) -> Result<State, ProvisionError> {
-        let (client, region) = client(to).await;
-        match client.get_dashboard().dashboard_name(&self.name).send().await {
+    pub(super) async fn look(&self, account: &Account) -> Result<State, ProvisionError> {
+        let Some(mut found) = self.find(account).await? else { return Ok(State::Missing) };
+        take_line(&mut found);
+        Ok(match found == self.body(&account.region()) {
+            true => State::Ready,
+            false => State::Incomplete("its widgets are others".to_owned()),
+        })
+    }
+
+    async fn find(&self, account: &Account) -> Result<Option<Value>, ProvisionError> {
+        match Client::new(&account.config).get_dashboard().dashboard_name(&self.name).send().await {
             Ok(found) => {
                 let body = found.dashboard_body().and_then(|body| serde_json::from_str::<Value>(body).ok());
-                Ok(match body == Some(self.body(&region)) {
-                    true => State::Ready,
-                    false => State::Incomplete("its widgets are others".to_owned()),
-                })
+                Ok(Some(body.unwrap_or_default()))
             }
-            Err(error) if error.code().is_some_and(|code| code.contains("NotFound")) => Ok(State::Missing),
-            Err(error) => Err(failed(&format!("looking for the dashboard {}", self.name), &error)),
+            Err(error) if error.code().is_some_and(|code| code.contains("NotFound")) => Ok(None),
+            Err(error) => Err(account.failed(&format!("looking for the dashboard {}", self.name), &error)),
         }
     }
 
-    /// Creates it, or replaces one of its name.
-    pub(super) async fn make(&self, to: &Connect) -> Result<(), ProvisionError> {
-        let (client, region) = client(to).await;
-        let body = self.body(&region).to_string();
-        let put = client.put_dashboard().dashboard_name(&self.name).dashboard_body(body).send().await;
-        put.map(drop).map_err(|error| failed(&format!("creating the dashboard {}", self.name), &error))
+    pub(super) async fn is_ours(&self, account: &Account) -> Result<bool, ProvisionError> {
+        Ok(self.find(account).await?.is_some_and(|mut body| take_line(&mut body)))
     }
 
-    pub(super) async fn remove(&self, to: &Connect) -> Result<(), ProvisionError> {
-        let (client, _) = client(to).await;
+    /// Creates it, or replaces one of its name, which stays what it was: made by us, or not.
+    pub(super) async fn make(&self, account: &Account) -> Result<(), ProvisionError> {
+        let ours = self.find(account).await?.is_none_or(|mut found| take_line(&mut found));
+        let mut body = self.body(&account.region());
+        if ours && let Some(widgets) = body["widgets"].as_array_mut() {
+            widgets.push(line_widget(self.widgets.len()));
+        }
+        let client = Client::new(&account.config);
+        let put = client.put_dashboard().dashboard_name(&self.name).dashboard_body(body.to_string());
+        let put = put.send().await;
+        put.map(drop)
+            .map_err(|error| account.failed(&format!("creating the dashboard {}", self.name), &error))
+    }
+
+    pub(super) async fn remove(&self, account: &Account) -> Result<(), ProvisionError> {
+        let client = Client::new(&account.config);
         let removed = client.delete_dashboards().dashboard_names(&self.name).send().await;
-        removed.map(drop).map_err(|error| failed(&format!("deleting the dashboard {}", self.name), &error))
+        removed
+            .map(drop)
+            .map_err(|error| account.failed(&format!("deleting the dashboard {}", self.name), &error))
     }
 
     fn body(&self, region: &str) -> Value {
@@ -105,8 +123,22 @@ fn line(metric: &MetricOf) -> Value {
     line.into()
 }
 
-async fn client(to: &Connect) -> (Client, String) {
-    let config = connect(to).await;
-    let region = config.region().map(ToString::to_string).unwrap_or_default();
-    (Client::new(&config), region)
+/// A text below the graphs.
+fn line_widget(graphs: usize) -> Value {
+    json!({
+        "type": "text",
+        "x": 0,
+        "y": graphs.div_ceil(WIDGETS_IN_A_ROW) * WIDGET_HEIGHT,
+        "width": WIDGET_WIDTH * WIDGETS_IN_A_ROW,
+        "height": 1,
+        "properties": { "markdown": LINE },
+    })
+}
+
+/// Takes our line out of a body. Whether it was there.
+fn take_line(body: &mut Value) -> bool {
+    let Some(widgets) = body["widgets"].as_array_mut() else { return false };
+    let before = widgets.len();
+    widgets.retain(|widget| widget["properties"]["markdown"] != LINE);
+    widgets.len() < before
 }

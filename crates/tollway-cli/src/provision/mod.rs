@@ -1,10 +1,12 @@
 //! `tollway provision`: lists the AWS resources that a config needs, creates missing ones, and deletes them.
 //!
 //! `resources` is the one description of them, made of the config; `pipelines` adds queues, `monitoring` alarms and a
-//! dashboard. `aws` runs the command; `table`, `parameter`, `queue`, `alarm` and `dashboard` find, create and delete one kind
-//! of resource; `template` writes them for CloudFormation, `roles` lists permissions, `report` writes the result, `error`
-//! explains failures of AWS.
+//! dashboard. `aws` runs the command, and `survey` looks for `doctor`; `table`, `parameter`, `queue`, `topic`, `alarm` and
+//! `dashboard` find, create and delete one kind of resource over an `account`, and `steps` chooses among them; `made_by` marks
+//! what was created. `template` writes them for CloudFormation, `roles` lists permissions, `report` writes the result.
 
+#[cfg(feature = "aws")]
+pub(crate) mod account;
 #[cfg(feature = "aws")]
 mod alarm;
 #[cfg(feature = "aws")]
@@ -13,6 +15,8 @@ mod aws;
 mod dashboard;
 #[cfg(feature = "aws")]
 mod error;
+#[cfg(feature = "aws")]
+mod made_by;
 #[cfg(feature = "aws")]
 mod monitoring;
 #[cfg(feature = "aws")]
@@ -28,9 +32,15 @@ mod resources;
 #[cfg(feature = "aws")]
 mod roles;
 #[cfg(feature = "aws")]
+mod steps;
+#[cfg(feature = "aws")]
+pub(crate) mod survey;
+#[cfg(feature = "aws")]
 pub(crate) mod table;
 #[cfg(feature = "aws")]
 mod template;
+#[cfg(feature = "aws")]
+mod topic;
 
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
@@ -50,8 +60,8 @@ enum Place {
 /// Create tables, parameters, queues, alarms and a dashboard on AWS, and print IAM policies
 ///
 /// Lists the resources that the config needs, and which of them are missing: the store's table, the parameters that policies
-/// use as their source, the queues of stages that name one and the pipeline's ledger, and alarms and a dashboard if metrics
-/// go to CloudWatch. Creates nothing without --apply. A second --apply changes nothing; one that failed half way is
+/// use as their source, the queues of stages that name one and the pipeline's ledger, the topic of incidents, and alarms and a
+/// dashboard if metrics go to CloudWatch. Creates nothing without --apply. A second --apply changes nothing; one that failed half way is
 /// continued by the next. Region and credentials come from the usual AWS settings.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -59,7 +69,8 @@ enum Place {
   tollway provision aws --apply            create what is missing
   tollway provision aws --cloudformation > tollway.json
   tollway provision aws --iam worker > worker-policy.json
-  tollway provision aws --destroy          delete all of it, with everything in it")]
+  tollway provision aws --destroy          delete what --apply made, with everything in it
+  tollway provision aws --destroy --all tollway    also what was there before, by its name")]
 #[command(group(clap::ArgGroup::new("what").args(["plan", "apply", "destroy", "cloudformation", "iam"])))]
 pub(crate) struct AwsArguments {
     /// Show existing and missing resources (the default)
@@ -68,9 +79,12 @@ pub(crate) struct AwsArguments {
     /// Create what is missing
     #[arg(long)]
     apply: bool,
-    /// Delete the resources, with everything in them
+    /// Delete what --apply made, with everything in it. The rest is listed
     #[arg(long)]
     destroy: bool,
+    /// With --destroy: also delete the resource of this name, which --apply did not make. Can be repeated
+    #[arg(long, value_name = "NAME", requires = "destroy")]
+    all: Vec<String>,
     /// Print the resources as a CloudFormation template; asks AWS nothing
     #[arg(long)]
     cloudformation: bool,
@@ -108,7 +122,15 @@ fn on_aws(arguments: &AwsArguments, context: &Context) -> Result<Exit, Failure> 
 
 #[cfg(not(feature = "aws"))]
 fn on_aws(arguments: &AwsArguments, _: &Context) -> Result<Exit, Failure> {
-    let AwsArguments { plan: _, apply: _, destroy: _, cloudformation: _, iam: _, as_documented: _, yes: _ } =
-        arguments;
+    let AwsArguments {
+        plan: _,
+        apply: _,
+        destroy: _,
+        all: _,
+        cloudformation: _,
+        iam: _,
+        as_documented: _,
+        yes: _,
+    } = arguments;
     Err(Failure::new(Exit::CONFIG, "this build has no AWS support").advise("build it with `--features aws`"))
 }

@@ -3,14 +3,16 @@
 use std::collections::HashMap;
 
 use aws_sdk_sqs::Client;
+use aws_sdk_sqs::error::{ProvideErrorMetadata, SdkError};
 use aws_sdk_sqs::types::QueueAttributeName::{
     self, MessageRetentionPeriod, QueueArn, RedrivePolicy, VisibilityTimeout,
 };
 use serde_json::{Value, json};
 use tollway::Span;
-use tollway_aws::{Connect, connect};
 
-use super::error::{ProvisionError, failed};
+use super::account::Account;
+use super::error::ProvisionError;
+use super::made_by::{TAG, TAG_VALUE, has_tag};
 use super::report::State;
 
 /// The longest name of a queue.
@@ -84,10 +86,10 @@ impl QueueSpec {
         properties
     }
 
-    pub(super) async fn look(&self, to: &Connect) -> Result<State, ProvisionError> {
-        let client = client(to).await;
-        let Some(url) = self.url(&client).await? else { return Ok(State::Missing) };
-        let found = attributes(&client, &url, &self.name).await?;
+    pub(super) async fn look(&self, account: &Account) -> Result<State, ProvisionError> {
+        let queues = Queues::of(account);
+        let Some(url) = queues.url(&self.name).await? else { return Ok(State::Missing) };
+        let found = queues.attributes(&url, &self.name).await?;
         Ok(match self.difference(&found) {
             Some(difference) => State::Incomplete(difference),
             None => State::Ready,
@@ -95,44 +97,48 @@ impl QueueSpec {
     }
 
     /// Creates it, or sets what is different.
-    pub(super) async fn make(&self, to: &Connect) -> Result<(), ProvisionError> {
-        let client = client(to).await;
-        let wanted = self.attributes(&client).await?;
-        match self.url(&client).await? {
+    pub(super) async fn make(&self, account: &Account) -> Result<(), ProvisionError> {
+        let queues = Queues::of(account);
+        let wanted = Some(self.attributes(&queues).await?);
+        match queues.url(&self.name).await? {
             Some(url) => {
-                let set =
-                    client.set_queue_attributes().queue_url(url).set_attributes(Some(wanted)).send().await;
-                set.map(drop).map_err(|error| failed(&format!("changing the queue {}", self.name), &error))
+                let set = queues.client.set_queue_attributes().queue_url(url).set_attributes(wanted);
+                set.send().await.map(drop).map_err(|error| queues.failed("changing", &self.name, &error))
             }
             None => {
-                let made =
-                    client.create_queue().queue_name(&self.name).set_attributes(Some(wanted)).send().await;
-                made.map(drop).map_err(|error| failed(&format!("creating the queue {}", self.name), &error))
+                let made = queues.client.create_queue().queue_name(&self.name).set_attributes(wanted);
+                let made = made.tags(TAG, TAG_VALUE).send().await;
+                made.map(drop).map_err(|error| queues.failed("creating", &self.name, &error))
             }
         }
     }
 
-    pub(super) async fn remove(&self, to: &Connect) -> Result<(), ProvisionError> {
-        let client = client(to).await;
-        let Some(url) = self.url(&client).await? else { return Ok(()) };
-        let removed = client.delete_queue().queue_url(url).send().await;
-        removed.map(drop).map_err(|error| failed(&format!("deleting the queue {}", self.name), &error))
+    pub(super) async fn is_ours(&self, account: &Account) -> Result<bool, ProvisionError> {
+        let queues = Queues::of(account);
+        let Some(url) = queues.url(&self.name).await? else { return Ok(false) };
+        let tags = queues.client.list_queue_tags().queue_url(url).send().await;
+        let tags = tags.map_err(|error| queues.failed("reading the tags of", &self.name, &error))?;
+        let tags = tags.tags.unwrap_or_default();
+        Ok(has_tag(tags.iter().map(|(key, value)| (key.as_str(), value.as_str()))))
     }
 
-    async fn url(&self, client: &Client) -> Result<Option<String>, ProvisionError> {
-        url(client, &self.name).await
+    pub(super) async fn remove(&self, account: &Account) -> Result<(), ProvisionError> {
+        let queues = Queues::of(account);
+        let Some(url) = queues.url(&self.name).await? else { return Ok(()) };
+        let removed = queues.client.delete_queue().queue_url(url).send().await;
+        removed.map(drop).map_err(|error| queues.failed("deleting", &self.name, &error))
     }
 
     async fn attributes(
         &self,
-        client: &Client,
+        queues: &Queues<'_>,
     ) -> Result<HashMap<QueueAttributeName, String>, ProvisionError> {
         let mut wanted = HashMap::from([
             (VisibilityTimeout, seconds(self.visibility).to_string()),
             (MessageRetentionPeriod, seconds(self.retention).to_string()),
         ]);
         if let Some(dead) = &self.dead_letters {
-            let arn = arn(client, &dead.queue).await?;
+            let arn = queues.arn(&dead.queue).await?;
             let policy = json!({ "deadLetterTargetArn": arn, "maxReceiveCount": dead.max_receives });
             wanted.insert(RedrivePolicy, policy.to_string());
         }
@@ -169,35 +175,53 @@ fn seconds(span: Span) -> u64 {
     span.as_micros() / 1_000_000
 }
 
-async fn client(to: &Connect) -> Client {
-    Client::new(&connect(to).await)
+/// The calls that several steps share.
+struct Queues<'a> {
+    client: Client,
+    account: &'a Account,
 }
 
-async fn url(client: &Client, name: &str) -> Result<Option<String>, ProvisionError> {
-    match client.get_queue_url().queue_name(name).send().await {
-        Ok(found) => Ok(found.queue_url),
-        Err(error) if error.as_service_error().is_some_and(|said| said.is_queue_does_not_exist()) => Ok(None),
-        Err(error) => Err(failed(&format!("looking for the queue {name}"), &error)),
+impl<'a> Queues<'a> {
+    fn of(account: &'a Account) -> Self {
+        Self { client: Client::new(&account.config), account }
     }
-}
 
-async fn attributes(
-    client: &Client,
-    url: &str,
-    name: &str,
-) -> Result<HashMap<QueueAttributeName, String>, ProvisionError> {
-    let call = client.get_queue_attributes().queue_url(url).attribute_names(QueueAttributeName::All);
-    let found = call.send().await.map_err(|error| failed(&format!("reading the queue {name}"), &error))?;
-    Ok(found.attributes.unwrap_or_default())
-}
+    fn failed<E, R>(&self, doing: &str, name: &str, error: &SdkError<E, R>) -> ProvisionError
+    where
+        E: std::error::Error + ProvideErrorMetadata + 'static,
+        R: std::fmt::Debug + 'static,
+    {
+        self.account.failed(&format!("{doing} the queue {name}"), error)
+    }
 
-async fn arn(client: &Client, name: &str) -> Result<String, ProvisionError> {
-    let missing = || ProvisionError {
-        message: format!("the dead-letter queue {name} does not exist"),
-        advice: "try again: it is created first".to_owned(),
-    };
-    let url = url(client, name).await?.ok_or_else(missing)?;
-    attributes(client, &url, name).await?.remove(&QueueArn).ok_or_else(missing)
+    async fn url(&self, name: &str) -> Result<Option<String>, ProvisionError> {
+        match self.client.get_queue_url().queue_name(name).send().await {
+            Ok(found) => Ok(found.queue_url),
+            Err(error) if error.as_service_error().is_some_and(|said| said.is_queue_does_not_exist()) => {
+                Ok(None)
+            }
+            Err(error) => Err(self.failed("looking for", name, &error)),
+        }
+    }
+
+    async fn attributes(
+        &self,
+        url: &str,
+        name: &str,
+    ) -> Result<HashMap<QueueAttributeName, String>, ProvisionError> {
+        let call = self.client.get_queue_attributes().queue_url(url).attribute_names(QueueAttributeName::All);
+        let found = call.send().await.map_err(|error| self.failed("reading", name, &error))?;
+        Ok(found.attributes.unwrap_or_default())
+    }
+
+    async fn arn(&self, name: &str) -> Result<String, ProvisionError> {
+        let missing = || ProvisionError {
+            message: format!("the dead-letter queue {name} does not exist"),
+            advice: "try again: it is created first".to_owned(),
+        };
+        let url = self.url(name).await?.ok_or_else(missing)?;
+        self.attributes(&url, name).await?.remove(&QueueArn).ok_or_else(missing)
+    }
 }
 
 #[cfg(test)]

@@ -23,7 +23,7 @@ pub(super) struct Step {
 pub(super) enum State {
     /// It exists.
     Ready,
-    /// It exists with a value of its own, which stays.
+    /// It exists with a value of its own, which stays: how it is.
     ReadyWith(String),
     /// It does not exist.
     Missing,
@@ -35,6 +35,8 @@ pub(super) enum State {
     Made,
     /// It was deleted in this run.
     Removed,
+    /// It was there before `--apply`, so it was not deleted.
+    Kept,
 }
 
 /// What was asked for.
@@ -60,6 +62,7 @@ impl State {
             Self::Refused(_) => "refused",
             Self::Made => "made",
             Self::Removed => "removed",
+            Self::Kept => "kept",
         }
     }
 }
@@ -67,7 +70,7 @@ impl State {
 impl Step {
     pub(super) fn new(resource: &Resource, state: State) -> Self {
         let details = match &state {
-            State::ReadyWith(value) => format!("value {value}"),
+            State::ReadyWith(details) => details.clone(),
             _ => resource.details(),
         };
         Self { kind: resource.kind(), name: resource.name().to_owned(), details, state }
@@ -88,10 +91,14 @@ impl Step {
         };
         let style = match self.state {
             State::Ready | State::ReadyWith(_) | State::Made | State::Removed => GOOD,
-            State::Missing | State::Incomplete(_) => WARN,
+            State::Missing | State::Incomplete(_) | State::Kept => WARN,
             State::Refused(_) => BAD,
         };
-        let why = if let State::Incomplete(why) = &self.state { format!(" ({why})") } else { String::new() };
+        let why = match &self.state {
+            State::Incomplete(why) => format!(" ({why})"),
+            State::Kept => " (not made by `--apply`)".to_owned(),
+            _ => String::new(),
+        };
         format!("{style}{label:10}{style:#}  {kind} {STRONG}{name}{STRONG:#}{why}  {FAINT}{details}{FAINT:#}")
     }
 
@@ -119,6 +126,12 @@ pub(super) fn say(steps: &[Step], wanted: &Wanted, done: Done, context: &Context
         && steps.iter().any(|step| !step.state.is_ready())
     {
         output.note("nothing was created; `tollway provision aws --apply` creates what is missing");
+    }
+    if let Some(kept) = steps.iter().find(|step| step.state == State::Kept) {
+        output.note(format_args!(
+            "what `--apply` did not make was kept; `--destroy --all NAME` deletes it, with all that is in it: --all {}",
+            kept.name
+        ));
     }
     Ok(())
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use tollway::config::TopicConfig;
 use tollway::source::PolicySource;
 use tollway::{Config, Policy, StoreUrl};
 use tollway_aws::Connect;
@@ -14,6 +15,7 @@ use super::monitoring;
 use super::parameter::ParameterSpec;
 use super::queue::QueueSpec;
 use super::table::TableSpec;
+use super::topic::TopicSpec;
 use crate::context::WholeConfig;
 use crate::failure::{Exit, Failure};
 
@@ -27,8 +29,6 @@ pub(super) struct Wanted {
     pub(super) resources: Vec<Resource>,
     /// The namespace that processes send figures to by themselves.
     pub(super) namespace: Option<String>,
-    /// The topic that incidents and alarms go to.
-    pub(super) topic: Option<String>,
 }
 
 /// A needed resource and its use, which decides the permissions of roles.
@@ -44,6 +44,7 @@ pub(super) enum Spec {
     Table { table: TableSpec, use_: TableUse },
     Parameter { parameter: ParameterSpec, use_: ParameterUse },
     Queue(QueueSpec),
+    Topic(TopicSpec),
     Alarm(AlarmSpec),
     Dashboard(DashboardSpec),
 }
@@ -75,6 +76,7 @@ impl Resource {
             Spec::Table { .. } => "table",
             Spec::Parameter { .. } => "parameter",
             Spec::Queue(_) => "queue",
+            Spec::Topic(_) => "topic",
             Spec::Alarm(_) => "alarm",
             Spec::Dashboard(_) => "dashboard",
         }
@@ -85,6 +87,7 @@ impl Resource {
             Spec::Table { table, .. } => &table.name,
             Spec::Parameter { parameter, .. } => &parameter.address.name,
             Spec::Queue(queue) => &queue.name,
+            Spec::Topic(topic) => topic.name(),
             Spec::Alarm(alarm) => &alarm.name,
             Spec::Dashboard(dashboard) => &dashboard.name,
         }
@@ -96,6 +99,7 @@ impl Resource {
             Spec::Table { table, .. } => table.details(),
             Spec::Parameter { parameter, .. } => format!("value {} from the config", parameter.value),
             Spec::Queue(queue) => queue.details(),
+            Spec::Topic(topic) => topic.details(),
             Spec::Alarm(alarm) => alarm.details(),
             Spec::Dashboard(dashboard) => dashboard.details(),
         }
@@ -125,15 +129,21 @@ pub(super) fn of(
     }
     #[cfg(not(feature = "pipeline"))]
     let _ = max_receives;
-    let topic = limits.incidents().topic().map(|topic| topic.arn().to_owned());
-    resources.extend(monitoring::of(config, &resources, topic.as_deref()));
+    let topic = limits.incidents().topic();
+    let monitoring = monitoring::of(config, &resources, topic.map(TopicConfig::arn));
+    // Before the alarms, which tell it.
+    resources.extend(topic.map(|topic| Resource {
+        spec: Spec::Topic(TopicSpec { arn: topic.arn().to_owned() }),
+        connect: Connect { region: Some(topic.region().to_owned()), ..Connect::default() },
+    }));
+    resources.extend(monitoring);
     let resources = without_repeats(resources);
     let calls = |cloudwatch: &&tollway_cloudwatch::CloudWatchConfig| cloudwatch.delivery == Delivery::Put;
     let namespace = config.cloudwatch().filter(calls).map(|cloudwatch| cloudwatch.namespace.clone());
     if resources.is_empty() {
         return Err(nothing());
     }
-    Ok(Wanted { resources, namespace, topic })
+    Ok(Wanted { resources, namespace })
 }
 
 /// Two stages or policies may share one.

@@ -28,18 +28,15 @@ pub(super) fn policy(wanted: &Wanted, role: Role) -> Value {
         // Lists, so it cannot be narrowed to one alarm.
         add(vec!["cloudwatch:DescribeAlarms"], vec!["*".to_owned()]);
     }
-    if role != Role::Provisioner {
-        if let Some(topic) = &wanted.topic {
-            add(vec!["sns:Publish"], vec![topic.clone()]);
-        }
-        if let Some(namespace) = &wanted.namespace {
-            statements.push(json!({
-                "Effect": "Allow",
-                "Action": ["cloudwatch:PutMetricData"],
-                "Resource": ["*"],
-                "Condition": { "StringEquals": { "cloudwatch:namespace": namespace } },
-            }));
-        }
+    if role != Role::Provisioner
+        && let Some(namespace) = &wanted.namespace
+    {
+        statements.push(json!({
+            "Effect": "Allow",
+            "Action": ["cloudwatch:PutMetricData"],
+            "Resource": ["*"],
+            "Condition": { "StringEquals": { "cloudwatch:namespace": namespace } },
+        }));
     }
     json!({ "Version": "2012-10-17", "Statement": statements })
 }
@@ -59,7 +56,6 @@ fn for_worker(spec: &Spec) -> &'static [&'static str] {
             &["dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:ConditionCheckItem"]
         }
         Spec::Table { use_: TableUse::Ledger, .. } => &[
-            "dynamodb:DescribeTable",
             "dynamodb:GetItem",
             "dynamodb:BatchGetItem",
             "dynamodb:Query",
@@ -70,9 +66,7 @@ fn for_worker(spec: &Spec) -> &'static [&'static str] {
         ],
         Spec::Parameter { use_: ParameterUse::Alone, .. } => &["ssm:GetParameter"],
         Spec::Parameter { use_: ParameterUse::Below(_), .. } => &["ssm:GetParametersByPath"],
-        Spec::Queue(queue) if queue.dead_letters.is_none() => {
-            &["sqs:GetQueueUrl", "sqs:GetQueueAttributes", "sqs:SendMessage"]
-        }
+        // Also of a queue of dead letters: SQS itself moves messages of good jobs there, and the worker gets them back.
         Spec::Queue(_) => &[
             "sqs:GetQueueUrl",
             "sqs:GetQueueAttributes",
@@ -81,25 +75,22 @@ fn for_worker(spec: &Spec) -> &'static [&'static str] {
             "sqs:ChangeMessageVisibility",
             "sqs:DeleteMessage",
         ],
+        Spec::Topic(_) => &["sns:Publish", "sns:GetTopicAttributes"],
         Spec::Alarm(_) | Spec::Dashboard(_) => &[],
     }
 }
 
-/// An operator also changes limits, and works on dead letters.
+/// An operator also changes limits, works on dead letters, and asks `doctor`.
 fn more_for_operator(spec: &Spec) -> &'static [&'static str] {
     match spec {
         Spec::Parameter { use_: ParameterUse::Alone, .. } => &["ssm:PutParameter"],
         Spec::Parameter { use_: ParameterUse::Below(_), .. } => &["ssm:GetParameter", "ssm:PutParameter"],
-        Spec::Queue(queue) if queue.dead_letters.is_none() => &[
-            "sqs:ReceiveMessage",
-            "sqs:ChangeMessageVisibility",
-            "sqs:DeleteMessage",
-            "sqs:StartMessageMoveTask",
-            "sqs:ListMessageMoveTasks",
-            "sqs:CancelMessageMoveTask",
-        ],
-        Spec::Table { .. } | Spec::Queue(_) | Spec::Alarm(_) => &[],
-        Spec::Dashboard(_) => &["cloudwatch:GetDashboard"],
+        Spec::Queue(queue) if queue.dead_letters.is_none() => {
+            &["sqs:StartMessageMoveTask", "sqs:ListMessageMoveTasks", "sqs:CancelMessageMoveTask"]
+        }
+        // `tollway doctor` looks at tables.
+        Spec::Table { .. } => &["dynamodb:DescribeTable", "dynamodb:DescribeTimeToLive"],
+        Spec::Queue(_) | Spec::Topic(_) | Spec::Alarm(_) | Spec::Dashboard(_) => &[],
     }
 }
 
@@ -110,17 +101,39 @@ fn for_provisioner(spec: &Spec) -> &'static [&'static str] {
             "dynamodb:CreateTable",
             "dynamodb:DescribeTimeToLive",
             "dynamodb:UpdateTimeToLive",
+            "dynamodb:TagResource",
+            "dynamodb:ListTagsOfResource",
             "dynamodb:DeleteTable",
         ],
-        Spec::Parameter { .. } => &["ssm:GetParameter", "ssm:PutParameter", "ssm:DeleteParameter"],
+        Spec::Parameter { .. } => &[
+            "ssm:GetParameter",
+            "ssm:PutParameter",
+            "ssm:AddTagsToResource",
+            "ssm:ListTagsForResource",
+            "ssm:DeleteParameter",
+        ],
         Spec::Queue(_) => &[
             "sqs:GetQueueUrl",
             "sqs:GetQueueAttributes",
             "sqs:CreateQueue",
             "sqs:SetQueueAttributes",
+            "sqs:TagQueue",
+            "sqs:ListQueueTags",
             "sqs:DeleteQueue",
         ],
-        Spec::Alarm(_) => &["cloudwatch:PutMetricAlarm", "cloudwatch:DeleteAlarms"],
+        Spec::Topic(_) => &[
+            "sns:GetTopicAttributes",
+            "sns:CreateTopic",
+            "sns:TagResource",
+            "sns:ListTagsForResource",
+            "sns:DeleteTopic",
+        ],
+        Spec::Alarm(_) => &[
+            "cloudwatch:PutMetricAlarm",
+            "cloudwatch:TagResource",
+            "cloudwatch:ListTagsForResource",
+            "cloudwatch:DeleteAlarms",
+        ],
         Spec::Dashboard(_) => {
             &["cloudwatch:GetDashboard", "cloudwatch:PutDashboard", "cloudwatch:DeleteDashboards"]
         }
@@ -132,6 +145,7 @@ fn arns(resource: &Resource, role: Role) -> Vec<String> {
     match &resource.spec {
         Spec::Table { table, .. } => vec![arn("dynamodb", connect, &format!("table/{}", table.name))],
         Spec::Queue(queue) => vec![arn("sqs", connect, &queue.name)],
+        Spec::Topic(topic) => vec![topic.arn.clone()],
         Spec::Alarm(alarm) => vec![arn("cloudwatch", connect, &format!("alarm:{}", alarm.name))],
         // Dashboards have no region.
         Spec::Dashboard(dashboard) => vec![format!("arn:aws:cloudwatch::*:dashboard/{}", dashboard.name)],

@@ -5,12 +5,13 @@ use std::time::Duration;
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::types::{
     AttributeDefinition, BillingMode, KeySchemaElement, KeyType, ScalarAttributeType, TableDescription,
-    TableStatus, TimeToLiveSpecification, TimeToLiveStatus,
+    TableStatus, Tag, TimeToLiveSpecification, TimeToLiveStatus,
 };
 use serde_json::{Value, json};
-use tollway_aws::{Connect, connect};
 
-use super::error::{ProvisionError, failed};
+use super::account::Account;
+use super::error::ProvisionError;
+use super::made_by::{TAG, TAG_VALUE, has_tag};
 use super::report::State;
 
 /// The attribute by which items expire, in every table of Tollway.
@@ -51,8 +52,8 @@ impl TableSpec {
         })
     }
 
-    pub(super) async fn look(&self, to: &Connect) -> Result<State, ProvisionError> {
-        let found = Tables::new(to).await.look(self).await?;
+    pub(super) async fn look(&self, account: &Account) -> Result<State, ProvisionError> {
+        let found = Tables::of(account).look(self).await?;
         Ok(match self.refusal(&found) {
             Some(refusal) => State::Refused(refusal),
             None if found == TableFound::Missing => State::Missing,
@@ -62,15 +63,27 @@ impl TableSpec {
     }
 
     /// Creates what is missing of it.
-    pub(super) async fn make(&self, to: &Connect) -> Result<(), ProvisionError> {
-        let tables = Tables::new(to).await;
+    pub(super) async fn make(&self, account: &Account) -> Result<(), ProvisionError> {
+        let tables = Tables::of(account);
         let found = tables.look(self).await?;
         tables.make(self, &found).await
     }
 
-    pub(super) async fn remove(&self, to: &Connect) -> Result<(), ProvisionError> {
-        let removed = Tables::new(to).await.client.delete_table().table_name(&self.name).send().await;
-        removed.map(drop).map_err(|error| failed(&format!("deleting the table {}", self.name), &error))
+    pub(super) async fn is_ours(&self, account: &Account) -> Result<bool, ProvisionError> {
+        let tables = Tables::of(account);
+        let arn = tables.describe(&self.name).await?.and_then(|table| table.table_arn);
+        let Some(arn) = arn else { return Ok(false) };
+        let tags = tables.client.list_tags_of_resource().resource_arn(arn).send().await;
+        let what = format!("reading the tags of the table {}", self.name);
+        let tags = tags.map_err(|error| account.failed(&what, &error))?;
+        Ok(has_tag(tags.tags().iter().map(|tag| (tag.key(), tag.value()))))
+    }
+
+    pub(super) async fn remove(&self, account: &Account) -> Result<(), ProvisionError> {
+        let removed = Tables::of(account).client.delete_table().table_name(&self.name).send().await;
+        removed
+            .map(drop)
+            .map_err(|error| account.failed(&format!("deleting the table {}", self.name), &error))
     }
 
     /// Why a table that exists cannot be used.
@@ -105,14 +118,15 @@ pub(crate) enum TableFound {
 
 /// The tables of an account.
 #[derive(Clone, Debug)]
-pub(crate) struct Tables {
+pub(crate) struct Tables<'a> {
     client: Client,
+    account: &'a Account,
 }
 
-impl Tables {
-    /// Tables that this connection reaches.
-    pub(crate) async fn new(to: &Connect) -> Self {
-        Self { client: Client::new(&connect(to).await) }
+impl<'a> Tables<'a> {
+    /// All tables that it reaches.
+    pub(crate) fn of(account: &'a Account) -> Self {
+        Self { client: Client::new(&account.config), account }
     }
 
     /// Looks up the state of a table.
@@ -123,7 +137,8 @@ impl Tables {
             return Ok(TableFound::OtherKey(key));
         }
         let ttl = self.client.describe_time_to_live().table_name(&wanted.name).send().await;
-        let ttl = ttl.map_err(|error| failed(&format!("reading the table {}", wanted.name), &error))?;
+        let ttl =
+            ttl.map_err(|error| self.account.failed(&format!("reading the table {}", wanted.name), &error))?;
         let ttl = ttl.time_to_live_description;
         let on = [Some(TimeToLiveStatus::Enabled), Some(TimeToLiveStatus::Enabling)];
         let by = ttl.filter(|ttl| on.contains(&ttl.time_to_live_status)).and_then(|ttl| ttl.attribute_name);
@@ -158,7 +173,7 @@ impl Tables {
             {
                 Ok(None)
             }
-            Err(error) => Err(failed(&format!("reading the table {name}"), &error)),
+            Err(error) => Err(self.account.failed(&format!("reading the table {name}"), &error)),
         }
     }
 
@@ -174,7 +189,9 @@ impl Tables {
                 request = request.key_schema(key).attribute_definitions(definition);
             }
         }
-        match request.billing_mode(BillingMode::PayPerRequest).send().await {
+        let tag = Tag::builder().key(TAG).value(TAG_VALUE).build().ok();
+        let request = request.billing_mode(BillingMode::PayPerRequest).set_tags(tag.map(|tag| vec![tag]));
+        match request.send().await {
             Ok(_) => Ok(()),
             // Another process created it; the next run checks its key.
             Err(error)
@@ -182,7 +199,7 @@ impl Tables {
             {
                 Ok(())
             }
-            Err(error) => Err(failed(&format!("creating the table {}", wanted.name), &error)),
+            Err(error) => Err(self.account.failed(&format!("creating the table {}", wanted.name), &error)),
         }
     }
 
@@ -204,7 +221,7 @@ impl Tables {
         };
         let request = self.client.update_time_to_live().table_name(name).time_to_live_specification(ttl);
         let turned = request.send().await;
-        turned.map(drop).map_err(|error| failed(&format!("turning on TTL of {name}"), &error))
+        turned.map(drop).map_err(|error| self.account.failed(&format!("turning on TTL of {name}"), &error))
     }
 }
 

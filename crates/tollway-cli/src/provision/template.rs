@@ -9,7 +9,10 @@ use super::resources::{Resource, Spec, Wanted};
 pub(super) fn template(wanted: &Wanted) -> Value {
     let mut resources = Map::new();
     for resource in &wanted.resources {
-        resources.insert(logical_id(resource.kind(), resource.name()), describe(resource, wanted));
+        if let Some((kind, properties)) = describe(resource, wanted) {
+            resources
+                .insert(logical_id(resource.kind(), resource.name()), entry(resource, kind, &properties));
+        }
     }
     json!({
         "AWSTemplateFormatVersion": "2010-09-09",
@@ -18,14 +21,19 @@ pub(super) fn template(wanted: &Wanted) -> Value {
     })
 }
 
-fn describe(resource: &Resource, wanted: &Wanted) -> Value {
-    let (kind, properties) = match &resource.spec {
+/// Type and properties; none of a topic, which usually serves others, too, and exists before the stack.
+fn describe(resource: &Resource, wanted: &Wanted) -> Option<(&'static str, Value)> {
+    Some(match &resource.spec {
         Spec::Table { table, .. } => ("AWS::DynamoDB::Table", table.properties()),
         Spec::Parameter { parameter, .. } => ("AWS::SSM::Parameter", parameter.properties()),
         Spec::Queue(queue) => ("AWS::SQS::Queue", queue.properties(|name| arn_of_queue(name, wanted))),
+        Spec::Topic(_) => return None,
         Spec::Alarm(alarm) => ("AWS::CloudWatch::Alarm", alarm.properties()),
         Spec::Dashboard(dashboard) => ("AWS::CloudWatch::Dashboard", dashboard.properties()),
-    };
+    })
+}
+
+fn entry(resource: &Resource, kind: &str, properties: &Value) -> Value {
     let mut described = json!({ "Type": kind, "Properties": properties });
     if matches!(resource.spec, Spec::Table { .. } | Spec::Queue(_)) {
         // Usage and jobs outlive a stack that is deleted by mistake.

@@ -57,6 +57,7 @@ async fn serve(
         async move { limiter.samples().await }
     };
     let notices = Notices::new("serve", &limiter)?;
+    notices.check().await;
     let store_alarms = notices.watch_store(&limiter);
     let publishing = Publishing::start(cloudwatch, &limiter, read).await?;
     // What the file says stays in `config`, with which a reload compares.

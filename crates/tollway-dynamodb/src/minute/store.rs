@@ -57,7 +57,7 @@ impl MinuteStore {
         let items = Items {
             table: options.table.clone(),
             connect: options.connect.clone(),
-            client: OnceCell::new(),
+            connection: OnceCell::new(),
             check: interceptor,
             counters: Arc::clone(&counters),
         };

@@ -7,21 +7,22 @@ use aws_sdk_dynamodb::operation::update_item::UpdateItemError;
 use aws_sdk_dynamodb::types::{AttributeValue, ReturnValue, ReturnValuesOnConditionCheckFailure};
 use tokio::sync::OnceCell;
 use tokio::time::Instant;
-use tollway_aws::{ClockCheck, Connect, check_region, connect};
+use tollway_aws::{ClockCheck, Connect};
 use tollway_core::{Fault, StoreError, Timestamp};
 
 use super::counter::Counter;
 use super::minute_item::{COUNT, MinuteItem, count_of};
 use super::plan::Plan;
 use super::proof::{Mark, PUSHED_OUT, Slot, attribute, seconds, stale_before};
+use crate::connection::Connection;
 use crate::counters::{Counters, count};
-use crate::error::{Kind, meaning, no_region};
+use crate::error::Kind;
 
 /// The items of a table. It connects when it is first used.
 pub(super) struct Items {
     pub(super) table: String,
     pub(super) connect: Connect,
-    pub(super) client: OnceCell<Client>,
+    pub(super) connection: OnceCell<Connection>,
     pub(super) check: ClockCheck,
     pub(super) counters: Arc<Counters>,
 }
@@ -47,33 +48,28 @@ pub(super) enum Written {
 }
 
 impl Items {
-    async fn client(&self) -> Result<&Client, StoreError> {
-        let connect = || async {
-            let config = connect(&self.connect).await;
-            check_region(&config).map_err(no_region)?;
-            let config = aws_sdk_dynamodb::config::Builder::from(&config).interceptor(self.check.clone());
-            Ok(Client::from_conf(config.build()))
-        };
-        self.client.get_or_try_init(connect).await
+    async fn connection(&self) -> Result<&Connection, StoreError> {
+        self.connection.get_or_try_init(|| Connection::open(&self.connect, &self.table, &self.check)).await
     }
 
     /// The item as it is now.
     pub(super) async fn read(&self, counter: &Counter) -> Result<MinuteItem, StoreError> {
-        let request = self.client().await?.get_item().table_name(&self.table).consistent_read(true);
+        let connection = self.connection().await?;
+        let request = connection.client.get_item().table_name(&self.table).consistent_read(true);
         let begun = Instant::now();
         count(&self.counters.reads);
         let reply = request.set_key(Some(counter.key())).send().await;
         self.counters.read_latency.note(begun.elapsed());
-        let item = reply.map_err(|error| self.note_throttle(meaning(&error, Kind::Read)))?.item;
+        let item = reply.map_err(|error| self.note_throttle(connection.failed(&error, Kind::Read)))?.item;
         item.map_or_else(|| Ok(MinuteItem::default()), |item| MinuteItem::of(&item))
     }
 
     /// Changes the count as planned, if the plan holds for it.
     pub(super) async fn write(&self, update: &Update<'_>) -> Result<Written, StoreError> {
-        let client = self.client().await?;
+        let connection = self.connection().await?;
         let begun = Instant::now();
         count(&self.counters.writes);
-        let reply = request(client, &self.table, update).send().await;
+        let reply = request(&connection.client, &self.table, update).send().await;
         self.counters.write_latency.note(begun.elapsed());
         match reply {
             Ok(reply) => count_of(&reply.attributes.unwrap_or_default()).map(Written::Yes),
@@ -85,7 +81,7 @@ impl Items {
                         .map_or_else(|| Ok(MinuteItem::default()), MinuteItem::of)
                         .map(Written::No)
                 }
-                _ => Err(self.note_throttle(meaning(&error, Kind::Write))),
+                _ => Err(self.note_throttle(connection.failed(&error, Kind::Write))),
             },
         }
     }

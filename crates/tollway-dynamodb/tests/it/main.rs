@@ -6,6 +6,7 @@ mod golden_bytes;
 mod items;
 mod minute;
 mod minute_api;
+mod minute_shares;
 mod minute_table;
 mod once;
 mod remembered;

@@ -13,7 +13,7 @@ use tollway_testkit::ManualClock;
 use tollway_testkit::faults::{self, FaultProxy};
 
 /// What a task in Python does: one conditional update for each token, until there is none.
-const PYTHON: &str = r#"
+pub(crate) const PYTHON: &str = r#"
 import datetime, os, sys, time
 from concurrent.futures import ThreadPoolExecutor
 import boto3
@@ -46,8 +46,9 @@ def task(_):
 
 print('ready', flush=True)
 sys.stdin.readline()
-with ThreadPoolExecutor(4) as pool:
-    print(sum(pool.map(task, range(4))), flush=True)
+threads = int(os.environ.get('THREADS', '4'))
+with ThreadPoolExecutor(threads) as pool:
+    print(sum(pool.map(task, range(threads))), flush=True)
 "#;
 
 fn clock() -> Arc<ManualClock> {

@@ -106,6 +106,11 @@ impl Table {
 
     /// Python that counts in it as the document's does, at a given time, with threads of its own. It waits for `go`.
     pub fn python(&self, script: &str, limit: u64, now: Timestamp) -> Python {
+        self.python_with(4, script, limit, now)
+    }
+
+    /// The same with this many threads.
+    pub fn python_with(&self, threads: usize, script: &str, limit: u64, now: Timestamp) -> Python {
         let mut child = Command::new(python_tool("python3"))
             .args(["-c", script, &limit.to_string(), &(now.as_micros() / 1_000_000).to_string()])
             .env("AWS_ENDPOINT_URL", endpoint(&self.server))
@@ -113,6 +118,7 @@ impl Table {
             .env("AWS_ACCESS_KEY_ID", "test")
             .env("AWS_SECRET_ACCESS_KEY", "test")
             .env("RATE_LIMIT_TABLE", "minutes")
+            .env("THREADS", threads.to_string())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()

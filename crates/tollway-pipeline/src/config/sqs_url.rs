@@ -127,6 +127,28 @@ impl SqsUrl {
         Ok(())
     }
 
+    /// The table of the ledger.
+    pub fn ledger(&self) -> &str {
+        &self.ledger
+    }
+
+    /// Whether missing queues and a missing table are made at their first use.
+    pub fn creates(&self) -> bool {
+        self.create
+    }
+
+    /// The way to AWS.
+    #[cfg(feature = "sqs")]
+    pub fn connect(&self) -> tollway_aws::Connect {
+        let access = self.access.clone();
+        tollway_aws::Connect {
+            region: self.region.clone(),
+            endpoint: self.endpoint.clone(),
+            access: access.map(|(key, secret)| tollway_aws::Access { key, secret }),
+            timeout: None,
+        }
+    }
+
     /// A queue that has two uses, if there is one.
     pub(super) fn shared_queue(&self, stages: &[StageConfig]) -> Option<String> {
         let mut known = BTreeSet::new();

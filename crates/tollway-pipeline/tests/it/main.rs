@@ -21,6 +21,7 @@ mod sqs_credentials;
 mod sqs_deaths;
 mod sqs_foreign;
 mod sqs_lab;
+mod sqs_left_over;
 mod sqs_move_task;
 mod sqs_queue;
 mod sqs_settled;

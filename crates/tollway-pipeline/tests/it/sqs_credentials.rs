@@ -44,7 +44,7 @@ async fn pipeline_goes_on_with_new_credentials() {
     let error =
         lab.engine.enqueue(vec![NewJob::new(&stage("a"), "x", "1").unwrap()], now()).await.unwrap_err();
     assert_eq!((error.fault, error.retry), (EngineFault::Storage, Retry::Safe), "{error}");
-    assert!(error.message.contains("ExpiredToken") && error.message.contains("AWS_PROFILE"), "{error}");
+    assert!(error.message.contains("ExpiredToken") && error.message.contains("log in again"), "{error}");
     tokio::time::sleep(Duration::from_secs(2)).await;
     assert!(calls.lock().unwrap().len() < JOBS, "it went on without credentials");
     front.clear();

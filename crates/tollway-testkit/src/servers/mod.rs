@@ -34,6 +34,7 @@ mod redis;
 mod resp;
 mod sentinel;
 mod start;
+mod used_rights;
 mod valkey;
 mod watcher;
 
@@ -46,6 +47,7 @@ pub use move_tasks::MoveTaskFront;
 pub use postgres::PostgresServer;
 pub use redis::RedisServer;
 pub use sentinel::RedisSentinel;
+pub use used_rights::{Right, UsedRights};
 pub use valkey::ValkeyServer;
 
 pub(crate) use patience::until;

@@ -7,6 +7,7 @@
     reason = "a test fails by panicking"
 )]
 
+mod alarms;
 mod config;
 mod delivery;
 mod merging;

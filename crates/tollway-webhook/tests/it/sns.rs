@@ -24,7 +24,7 @@ fn sender(server: &Ministack, name: &str, options: SendOptions) -> EventSender {
     EventSender::topic_at(&topic, connect(&server.endpoint()), options)
 }
 
-fn connect(endpoint: &str) -> Connect {
+pub(super) fn connect(endpoint: &str) -> Connect {
     let access = Access { key: "test".to_owned(), secret: "test".to_owned() };
     Connect { endpoint: Some(endpoint.to_owned()), access: Some(access), ..Connect::default() }
 }
@@ -80,7 +80,7 @@ fn event_is_sent_again_until_sns_takes_it() {
     assert!(sent.contains("Action=Publish") && sent.contains("Subject=tollway"), "{sent}");
 }
 
-const PUBLISHED: &str = "<PublishResponse xmlns=\"http://sns.amazonaws.com/doc/2010-03-31/\"><PublishResult>\
+pub(super) const PUBLISHED: &str = "<PublishResponse xmlns=\"http://sns.amazonaws.com/doc/2010-03-31/\"><PublishResult>\
                          <MessageId>1</MessageId></PublishResult></PublishResponse>";
 
 const WELL: u8 = 0;

@@ -44,6 +44,7 @@ impl Setup {
         serve::read_set_limits(&limiter).await;
         serve::send_incidents(&limiter)?;
         let notices = Notices::new(config.name.as_str(), &limiter)?;
+        notices.check().await;
         let within = (!arguments.stay).then_some(arguments.wait_for_engine);
         let only = arguments.stages(&config)?;
         let mut opened = None;

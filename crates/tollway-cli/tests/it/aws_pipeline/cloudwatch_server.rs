@@ -20,10 +20,38 @@ struct Kept {
     failing: Option<&'static str>,
 }
 
+/// The field of an alarm's ARN.
+const ARN: &str = "AlarmArn";
+
+fn arn_of(alarm: &str) -> String {
+    format!("arn:aws:cloudwatch:us-east-1:000000000000:alarm:{alarm}")
+}
+
+impl Kept {
+    /// As AWS does: an alarm that is replaced keeps its tags.
+    fn put_alarm(&mut self, name: &str, body: Value) {
+        let Value::Map(mut fields) = body else { panic!("an alarm is a map") };
+        if let Some(old) = self.alarms.get(name) {
+            fields.retain(|(key, _)| key.as_text() != Some("Tags"));
+            fields.push(("Tags".into(), field(old, "Tags").clone()));
+        }
+        fields.push((ARN.into(), arn_of(name).into()));
+        self.alarms.insert(name.to_owned(), Value::Map(fields));
+    }
+}
+
 impl CloudWatch {
     pub(super) fn start(&self) -> CapturingServer {
         let cloudwatch = self.clone();
         CapturingServer::start(move |request| cloudwatch.answer(request))
+    }
+
+    /// Keeps an alarm and a dashboard that another tool has made under these names.
+    pub(super) fn keep(&self, alarm: &str, dashboard: &str) {
+        let mut kept = self.kept.lock().unwrap();
+        let fields = vec![("AlarmName".into(), alarm.into()), (ARN.into(), arn_of(alarm).into())];
+        kept.alarms.insert(alarm.to_owned(), Value::Map(fields));
+        kept.dashboards.insert(dashboard.to_owned(), r#"{"widgets":[]}"#.to_owned());
     }
 
     pub(super) fn fail(&self, action: Option<&'static str>) {
@@ -52,8 +80,15 @@ impl CloudWatch {
                 success(vec![("MetricAlarms", Value::Array(found))])
             }
             "PutMetricAlarm" => {
-                kept.alarms.insert(text(field(&body, "AlarmName")), body);
+                let name = text(field(&body, "AlarmName"));
+                kept.put_alarm(&name, body);
                 success(vec![])
+            }
+            "ListTagsForResource" => {
+                let asked = text(field(&body, "ResourceARN"));
+                let alarm = kept.alarms.values().find(|alarm| text(field(alarm, ARN)) == asked);
+                let tags = alarm.and_then(|alarm| field(alarm, "Tags").as_array()).cloned();
+                success(vec![("Tags", Value::Array(tags.unwrap_or_default()))])
             }
             "DeleteAlarms" => {
                 texts(field(&body, "AlarmNames")).iter().for_each(|name| drop(kept.alarms.remove(name)));
@@ -73,6 +108,8 @@ impl CloudWatch {
                 names.iter().for_each(|name| drop(kept.dashboards.remove(name)));
                 success(vec![])
             }
+            // Kept with every request, for those who look.
+            "PutMetricData" => success(vec![]),
             other => panic!("{other} is not expected"),
         }
     }

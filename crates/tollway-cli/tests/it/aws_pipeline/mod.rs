@@ -3,7 +3,10 @@
 mod alarms;
 mod cloudwatch;
 mod cloudwatch_server;
+mod destroy;
 mod documented_table;
+mod errors;
+mod iam;
 mod lambda;
 mod provision;
 
@@ -27,7 +30,9 @@ for line in sys.stdin:
     elif job["stage"] == "extract":
         answer = {"done": job["id"]}
     else:
-        answer = {"done": job["id"], "outputs": [{"data": data}]}
+        answer = {"done": job["id"], "outputs": [{"data": data}] * data.get("outputs", 1)}
+        if "used" in data:
+            answer["cost"] = data["used"]
     print(json.dumps(answer), flush=True)
 "#;
 

@@ -271,7 +271,7 @@ impl Inner {
     ) -> Result<Result<Claimed, Option<Versioned>>, EngineError> {
         let (queue, stage) = (&queues.queue.name, &queues.stage);
         let mut record = seen.record.clone();
-        let (from, expired_at) = (record.job.state, record.job.due_at);
+        let from = record.job.state;
         let taken_over = record.claim(&request.worker, message.of.clone(), request.visibility, now);
         let mut tally = Tally::default();
         tally.moved(stage, from, State::Running);
@@ -301,7 +301,6 @@ impl Inner {
                 Err(error) => tracing::warn!(%error, "outputs of an earlier claim are not deleted yet"),
             }
         }
-        lock(&self.outlooks).entry(stage.clone()).or_default().not_due(expired_at, record.job.id.get());
         Ok(Ok(self.claimed(stage, Versioned { record, version: seen.version + 1 })))
     }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::OnceCell;
-use tollway_aws::{Access, ClockCheck, ClockOff, Connect, check_region, connect};
+use tollway_aws::{ClockCheck, ClockOff, Connect, check_region, connect, place_of};
 use tollway_core::{Clock, Retry, Span};
 
 use super::error::{is_passing, storage};
@@ -21,42 +21,59 @@ const PAUSE: Duration = Duration::from_millis(50);
 /// Both clients.
 pub(super) struct Clients {
     connect: Connect,
-    made: OnceCell<(aws_sdk_sqs::Client, aws_sdk_dynamodb::Client)>,
+    made: OnceCell<Made>,
     check: ClockCheck,
+}
+
+struct Made {
+    sqs: aws_sdk_sqs::Client,
+    dynamodb: aws_sdk_dynamodb::Client,
+    /// Where calls go, for messages.
+    place: String,
 }
 
 impl Clients {
     pub(super) fn new(url: &SqsUrl, clock: Arc<dyn Clock>) -> Self {
-        let access = url.access.clone().map(|(key, secret)| Access { key, secret });
-        let connect = Connect {
-            region: url.region.clone(),
-            endpoint: url.endpoint.clone(),
-            access,
-            timeout: Some(TIMEOUT),
-        };
+        let connect = Connect { timeout: Some(TIMEOUT), ..url.connect() };
         Self { connect, made: OnceCell::new(), check: ClockCheck::new(clock) }
     }
 
-    async fn both(&self) -> Result<&(aws_sdk_sqs::Client, aws_sdk_dynamodb::Client), EngineError> {
+    async fn made(&self) -> Result<&Made, EngineError> {
         let make = async {
             let config = connect(&self.connect).await;
             check_region(&config).map_err(|error| storage(Retry::Useless, error.to_string()))?;
             let queues = aws_sdk_sqs::config::Builder::from(&config).interceptor(self.check.clone());
             let tables = aws_sdk_dynamodb::config::Builder::from(&config).interceptor(self.check.clone());
-            Ok((
-                aws_sdk_sqs::Client::from_conf(queues.build()),
-                aws_sdk_dynamodb::Client::from_conf(tables.build()),
-            ))
+            Ok(Made {
+                sqs: aws_sdk_sqs::Client::from_conf(queues.build()),
+                dynamodb: aws_sdk_dynamodb::Client::from_conf(tables.build()),
+                place: place_of(&config),
+            })
         };
         self.made.get_or_try_init(|| make).await
     }
 
     pub(super) async fn sqs(&self) -> Result<&aws_sdk_sqs::Client, EngineError> {
-        Ok(&self.both().await?.0)
+        Ok(&self.made().await?.sqs)
     }
 
     pub(super) async fn dynamodb(&self) -> Result<&aws_sdk_dynamodb::Client, EngineError> {
-        Ok(&self.both().await?.1)
+        Ok(&self.made().await?.dynamodb)
+    }
+
+    /// What errors call a queue.
+    pub(super) fn queue_in_messages(&self, name: &str) -> String {
+        format!("SQS, queue {name}{}", self.place())
+    }
+
+    /// What errors call a table.
+    pub(super) fn table_in_messages(&self, name: &str) -> String {
+        format!("DynamoDB, table {name}{}", self.place())
+    }
+
+    /// Nothing before the first call.
+    fn place(&self) -> &str {
+        self.made.get().map_or("", |made| &made.place)
     }
 
     /// A clock that is off by a good part of the visibility timeout takes over claims that others still work on.

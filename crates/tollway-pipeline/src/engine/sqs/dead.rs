@@ -1,6 +1,6 @@
 //! Dead letters: the ledger keeps their evidence, and their messages lie in a queue of their own, where other programs see them.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use futures_util::future::join_all;
 use tollway_core::{Name, Span, Timestamp};
@@ -77,6 +77,8 @@ impl Inner {
         now: Timestamp,
     ) -> Result<u64, EngineError> {
         let (mut kept, mut changed) = (Vec::new(), 0);
+        // One message stands for a dead letter, also if it was sent twice.
+        let mut kept_of: HashMap<Option<JobId>, String> = HashMap::new();
         for _ in 0..RECEIVES_MAX {
             let messages = queues.dead.receive(10, LOOK_VISIBILITY, Span::ZERO).await?;
             if messages.is_empty() {
@@ -85,6 +87,13 @@ impl Inner {
             for message in messages {
                 let message = self.read_foreign_job(&queues.stage, message, now);
                 match self.settle_dead(queues, &message, redriven, now).await? {
+                    Settled::Kept if message.is_dead_letter => {
+                        let first = kept_of.entry(message.id).or_insert_with(|| message.of.id.clone());
+                        match *first == message.of.id {
+                            true => kept.push(message.of.receipt),
+                            false => queues.dead.delete(&message.of.receipt).await,
+                        }
+                    }
                     Settled::Kept => kept.push(message.of.receipt),
                     Settled::Gone => queues.dead.delete(&message.of.receipt).await,
                     Settled::Redriven => {
@@ -123,11 +132,11 @@ impl Inner {
             let changed = self.update(known, &[], |record| redrive(record, now)).await?.is_some();
             return Ok(if changed { Settled::Redriven } else { Settled::Gone });
         }
-        if message.is_dead_letter {
+        if message.is_dead_letter && message.redrives == Some(record.job.claim_number) {
             return Ok(Settled::Kept);
         }
-        // A message as another program, or SQS itself, has put it there: ours takes its place, so that tools that move it back
-        // redrive the job.
+        // A message of an earlier death, whose job was redriven and has died again. Or one that another program, or SQS itself,
+        // has put there: ours takes its place, so that tools that move it back redrive the job.
         self.send_dead(queues, &known, &message.body, now).await?;
         Ok(Settled::Gone)
     }

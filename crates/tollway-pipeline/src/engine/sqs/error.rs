@@ -4,15 +4,15 @@ use std::error::Error;
 
 use aws_sdk_sqs::config::http::HttpResponse;
 use aws_sdk_sqs::error::{ProvideErrorMetadata, SdkError};
-use tollway_aws::{lacks_credentials, with_causes};
+use tollway_aws::{
+    ADVICE_WORKER_RIGHTS, advice_on_credentials, advice_without_credentials, lacks_credentials, lacks_right,
+    with_causes,
+};
 use tollway_core::Retry;
 
 use crate::{EngineError, EngineFault};
 
-const ADVICE_CREDENTIALS: &str =
-    "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE, or give the machine a role";
-const ADVICE_ACCESS: &str = "give the role the right that the message names";
-const ADVICE_MISSING: &str = "create it, correct its name, or write create=yes in the engine's URL";
+const ADVICE_MISSING: &str = "create it with `tollway provision aws --apply` or create=yes in the engine's URL, or correct its name, region or endpoint";
 const ADVICE_REDRIVE_POLICY: &str = "a move task needs a redrive policy that names this queue: \
      `tollway provision aws --apply` sets it; or leave --move-task out";
 const ADVICE_CLOCK: &str = "set this machine's clock right";
@@ -28,7 +28,7 @@ where
         return refused(service, code, said.err().message().unwrap_or("it gives no reason"), server_failed);
     }
     if lacks_credentials(error) {
-        return storage(Retry::Safe, format!("{service}: no credentials; {ADVICE_CREDENTIALS}"));
+        return storage(Retry::Safe, format!("{service}: no credentials; {}", advice_without_credentials()));
     }
     let message = match error {
         SdkError::TimeoutError(_) => format!("{service} did not answer in time"),
@@ -45,6 +45,15 @@ pub(super) fn refused(service: &str, code: &str, said: &str, server_failed: bool
     // Old names of errors of SQS have this in front.
     let code = code.strip_prefix("AWS.SimpleQueueService.").unwrap_or(code);
     let message = format!("{service}: {code}: {said}");
+    let is_clock = matches!(code, "RequestExpired" | "SignatureDoesNotMatch")
+        && (said.contains("expired") || said.contains("clock"));
+    if is_clock {
+        return storage(Retry::Safe, format!("{message}; {ADVICE_CLOCK}"));
+    }
+    if let Some(advice) = advice_on_credentials(code) {
+        // Credentials of a role are renewed while the process works.
+        return storage(Retry::Safe, format!("{message}; {advice}"));
+    }
     match code {
         "RequestThrottled"
         | "Throttling"
@@ -67,27 +76,10 @@ pub(super) fn refused(service: &str, code: &str, said: &str, server_failed: bool
         "NonExistentQueue" | "QueueDoesNotExist" | "ResourceNotFoundException" => {
             storage(Retry::Useless, format!("{message}; {ADVICE_MISSING}"))
         }
-        "RequestExpired" | "SignatureDoesNotMatch" if said.contains("expired") || said.contains("clock") => {
-            storage(Retry::Safe, format!("{message}; {ADVICE_CLOCK}"))
-        }
-        "ExpiredToken"
-        | "ExpiredTokenException"
-        | "InvalidClientTokenId"
-        | "UnrecognizedClientException"
-        | "SignatureDoesNotMatch"
-        | "InvalidSignatureException"
-        | "MissingAuthenticationToken"
-        | "IncompleteSignature"
-        | "RequestExpired" => {
-            // Credentials of a role are renewed while the process works.
-            storage(Retry::Safe, format!("{message}; {ADVICE_CREDENTIALS}"))
-        }
         "InvalidMessageContents" | "BatchRequestTooLong" | "InvalidParameterValue" => {
             EngineError::caller(message)
         }
-        _ if code.contains("AccessDenied") || code.contains("NotAuthorized") => {
-            storage(Retry::Useless, format!("{message}; {ADVICE_ACCESS}"))
-        }
+        _ if lacks_right(code) => storage(Retry::Useless, format!("{message}; {ADVICE_WORKER_RIGHTS}")),
         _ if server_failed => storage(Retry::Unclear, message),
         _ => storage(Retry::Useless, message),
     }
@@ -112,12 +104,13 @@ mod tests {
     fn codes_name_the_fault_and_the_retry() {
         for (code, fault, retry, advice) in [
             ("AWS.SimpleQueueService.NonExistentQueue", EngineFault::Storage, Retry::Useless, "create"),
-            ("QueueDoesNotExist", EngineFault::Storage, Retry::Useless, "create=yes"),
-            ("AccessDeniedException", EngineFault::Storage, Retry::Useless, "role"),
+            ("QueueDoesNotExist", EngineFault::Storage, Retry::Useless, "provision aws --apply"),
+            ("AccessDeniedException", EngineFault::Storage, Retry::Useless, "--iam worker"),
             ("AccessDenied", EngineFault::Storage, Retry::Useless, "role"),
             ("RequestThrottled", EngineFault::Busy, Retry::Safe, ""),
             ("OverLimit", EngineFault::Busy, Retry::Safe, ""),
-            ("ExpiredToken", EngineFault::Storage, Retry::Safe, "AWS_PROFILE"),
+            ("ExpiredToken", EngineFault::Storage, Retry::Safe, "aws sso login"),
+            ("InvalidClientTokenId", EngineFault::Storage, Retry::Safe, "AWS_PROFILE"),
             ("InvalidMessageContents", EngineFault::Caller, Retry::Useless, ""),
         ] {
             let error = refused("SQS", code, "why", false);

@@ -7,13 +7,13 @@ use std::sync::Arc;
 
 use tollway_core::{Retry, Timestamp};
 
+use super::Inner;
 use super::claim::ATTEMPTS;
 use super::error::storage;
 use super::hand_off::{Obstacle, resolve};
 use super::ledger::{DATA_BYTES_MAX, RESULT_BYTES_MAX, Versioned};
 use super::message::seconds_until;
 use super::record::Record;
-use super::{Inner, lock};
 use crate::engine::checks::within;
 use crate::engine::counters::Kind;
 use crate::*;
@@ -104,12 +104,12 @@ impl Inner {
             })
         });
         let ended = ended.await?.map(|((), versioned)| versioned);
-        lock(&self.claims).remove(&(claim.stage.clone(), claim.job));
+        self.forget_claim(claim);
         Ok(ended)
     }
 
     async fn answer_not_open(&self, claim: &Claim) -> Result<Finished, EngineError> {
-        lock(&self.claims).remove(&(claim.stage.clone(), claim.job));
+        self.forget_claim(claim);
         let found = self.table().await?.record(&self.queue_name(&claim.stage)?, claim.job).await?;
         Ok(self.not_open(claim, found.as_ref().map(|found| &found.record)).await)
     }
@@ -138,12 +138,12 @@ impl Inner {
         }
         for _ in 0..ATTEMPTS + records.len() as u32 {
             if !known.record.is_open(&claim) {
-                lock(&self.claims).remove(&(claim.stage.clone(), claim.job));
+                self.forget_claim(&claim);
                 return Ok(self.not_open(&claim, Some(&known.record)).await);
             }
             match self.commit(&known, &records, outputs.len(), result.clone(), now).await? {
                 Ok(record) => {
-                    lock(&self.claims).remove(&(claim.stage.clone(), claim.job));
+                    self.forget_claim(&claim);
                     self.counts.changed();
                     let answer = Finished::Committed { outputs: records.len(), joined };
                     let records = records.into_iter().map(|one| one.record).collect();

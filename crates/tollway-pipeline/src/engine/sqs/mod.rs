@@ -19,6 +19,7 @@ mod groups;
 mod hand_off;
 mod lane;
 mod ledger;
+mod left_messages;
 mod message;
 mod move_task;
 mod moving;
@@ -74,6 +75,9 @@ const LOOK_EVERY: Duration = Duration::from_secs(10);
 /// How often a queue of dead letters is looked through that has no more of them than the ledger.
 const DEAD_QUEUES_EVERY: Duration = Duration::from_secs(10 * 60);
 
+/// How often a queue is looked through that shows more messages than its stage has jobs.
+const LEFT_MESSAGES_EVERY: Duration = Duration::from_secs(10 * 60);
+
 /// How often all held jobs of a stage are looked at.
 const HELD_EVERY: Duration = Duration::from_secs(60 * 60);
 
@@ -104,6 +108,7 @@ struct Inner {
     /// When SQS was last asked how many messages it has.
     looked_at: Pause,
     dead_queues_looked_at: Pause,
+    left_looked_at: Pause,
     held_looked_at: Pause,
     retention: Mutex<Option<Span>>,
     /// What follows from done jobs: their outputs are sent, then their messages deleted.
@@ -146,6 +151,7 @@ impl SqsEngine {
             purged: Mutex::default(),
             looked_at: Pause::of(LOOK_EVERY),
             dead_queues_looked_at: Pause::of(DEAD_QUEUES_EVERY),
+            left_looked_at: Pause::of(LEFT_MESSAGES_EVERY),
             held_looked_at: Pause::of(HELD_EVERY),
             retention: Mutex::default(),
             follow_ups: Mutex::default(),
@@ -223,6 +229,12 @@ impl Inner {
     /// A job of a stage is due then.
     fn due(&self, stage: &Name, at: Timestamp, job: JobId) {
         lock(&self.outlooks).entry(stage.clone()).or_default().due_at(at, job.get());
+    }
+
+    /// A claim of this process has ended: nothing expires any more.
+    fn forget_claim(&self, claim: &Claim) {
+        lock(&self.claims).remove(&(claim.stage.clone(), claim.job));
+        lock(&self.outlooks).entry(claim.stage.clone()).or_default().not_due(claim.job.get());
     }
 }
 

@@ -4,7 +4,7 @@ use futures_util::{StreamExt, stream};
 use tollway_core::{Name, Span, Timestamp};
 
 use super::claim::WRITES_AT_A_TIME;
-use super::message::seconds_until;
+use super::message::{Outgoing, seconds_until};
 use super::record::Record;
 use super::{Inner, lock};
 use crate::*;
@@ -43,7 +43,7 @@ impl Inner {
             let released =
                 self.change_claim(&claim, &[], |record| record.is_open(&claim).then(|| record.release(now)));
             let Some(((), versioned)) = released.await? else { return Ok(false) };
-            lock(&self.claims).remove(&(claim.stage.clone(), claim.job));
+            self.forget_claim(&claim);
             self.deliver_again(versioned.record.receipt(), now);
             self.claim_ended(claim.job, now);
             self.show(&claim.stage, &versioned.record, 0).await?;
@@ -61,6 +61,16 @@ impl Inner {
             Some(message) => self.queues(stage).await?.queue.hide(&message.receipt, seconds).await,
             None => Ok(()),
         }
+    }
+
+    /// Offers the job of a dead process at once. Its message may have been received and hidden since by another process, under
+    /// another receipt than the ledger's, so it gets a new one; the old one is recognised as a duplicate.
+    async fn offer_again(&self, stage: &Name, record: &Record, now: Timestamp) -> Result<(), EngineError> {
+        if record.data_in_message {
+            return self.show(stage, record, 0).await;
+        }
+        let queues = self.queues(stage).await?;
+        queues.queue.send(vec![Outgoing::of(record, now)]).await
     }
 
     pub(super) async fn abandon(&self, worker: Option<&str>, now: Timestamp) -> Result<u64, EngineError> {
@@ -81,7 +91,7 @@ impl Inner {
                     self.update(found, &[], |record| runs(record).then(|| record.job.due_at = now)).await?;
                 if let Some(((), versioned)) = changed {
                     abandoned += 1;
-                    self.show(&stage, &versioned.record, 0).await?;
+                    self.offer_again(&stage, &versioned.record, now).await?;
                     self.due(&stage, now, versioned.record.job.id);
                 }
             }

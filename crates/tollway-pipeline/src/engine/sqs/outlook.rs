@@ -1,6 +1,6 @@
 //! What this process knows of a queue without asking SQS: what it has received ahead, and when a job may be there.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 
 use tollway_core::{Span, Timestamp};
 
@@ -45,6 +45,8 @@ pub(super) struct Outlook {
     pause: Span,
     /// When jobs are due that this process delayed or claimed.
     due: BTreeSet<(Timestamp, u64)>,
+    /// When each of them is: a claim that was renewed is due once, and one that has ended is not.
+    due_of: HashMap<u64, Timestamp>,
     claimed_at: Option<Timestamp>,
     /// How long messages that are received ahead are hidden.
     pub(super) visibility: Span,
@@ -64,6 +66,7 @@ impl Default for Outlook {
             ask_at: Timestamp::EPOCH,
             pause: PAUSE_MIN,
             due: BTreeSet::new(),
+            due_of: HashMap::new(),
             claimed_at: None,
             visibility: AHEAD_VISIBILITY,
             watched: false,
@@ -84,7 +87,7 @@ impl Outlook {
 
     fn pass_due(&mut self, now: Timestamp) {
         while let Some(first) = self.due.first().copied().filter(|(at, _)| *at <= now) {
-            self.due.remove(&first);
+            self.not_due(first.1);
             self.maybe = true;
         }
     }
@@ -122,17 +125,23 @@ impl Outlook {
         self.visible = self.visible.saturating_add(jobs);
     }
 
-    /// A job is due then.
+    /// A job is due then, and at no other time that was said before.
     pub(super) fn due_at(&mut self, at: Timestamp, job: u64) {
+        self.not_due(job);
         self.due.insert((at, job));
-        if self.due.len() > DUE_MAX {
-            self.due.pop_last();
+        self.due_of.insert(job, at);
+        if self.due.len() > DUE_MAX
+            && let Some((_, latest)) = self.due.pop_last()
+        {
+            self.due_of.remove(&latest);
         }
     }
 
-    /// A job is not due at this time any more.
-    pub(super) fn not_due(&mut self, at: Timestamp, job: u64) {
-        self.due.remove(&(at, job));
+    /// A job is not due any more.
+    pub(super) fn not_due(&mut self, job: u64) {
+        if let Some(at) = self.due_of.remove(&job) {
+            self.due.remove(&(at, job));
+        }
     }
 
     /// Keeps a message for the next worker.
@@ -203,6 +212,21 @@ mod tests {
         assert!((8..=10).contains(&asked), "{asked}");
         outlook.ready(1);
         assert!(outlook.may_ask(now), "a job that this process enqueued is found at once");
+    }
+
+    /// Otherwise each job that was done would have a token taken for it once its claim could have expired.
+    #[test]
+    fn claims_that_were_renewed_or_have_ended_are_not_due() {
+        let mut outlook = Outlook { watched: true, ..Outlook::default() };
+        outlook.received(1, 0, NOW);
+        let at = |seconds| NOW.plus(Span::from_secs(seconds));
+        outlook.due_at(at(30), 1);
+        outlook.due_at(at(30), 2);
+        outlook.due_at(at(60), 2);
+        outlook.not_due(1);
+        assert_eq!(outlook.peek(at(30)), (false, Some(at(60))));
+        outlook.not_due(2);
+        assert_eq!(outlook.peek(at(90)), (false, None));
     }
 
     #[test]

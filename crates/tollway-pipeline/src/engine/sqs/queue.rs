@@ -84,7 +84,12 @@ impl Queue {
         requests: &Arc<Requests>,
         delivered: Option<Arc<Delivered>>,
     ) -> Self {
-        let to = || To { url: url.clone().into(), clients: clients.clone(), requests: requests.clone() };
+        let to = || To {
+            name: name.into(),
+            url: url.clone().into(),
+            clients: clients.clone(),
+            requests: requests.clone(),
+        };
         let (sender, deleter, hider) = (to(), to(), to());
         Self {
             name: name.to_owned(),
@@ -205,7 +210,7 @@ impl Queue {
     }
 
     pub(super) fn service(&self) -> String {
-        format!("SQS, queue {}", self.name)
+        self.clients.queue_in_messages(&self.name)
     }
 }
 
@@ -229,6 +234,7 @@ impl Sends {
 /// Where a lane sends its batches.
 #[derive(Clone)]
 struct To {
+    name: Arc<str>,
     url: Arc<str>,
     clients: Arc<Clients>,
     requests: Arc<Requests>,
@@ -240,6 +246,10 @@ type Failures = HashMap<usize, EngineError>;
 type Answer = Pin<Box<dyn Future<Output = Result<Failures, EngineError>> + Send>>;
 
 impl To {
+    fn service(&self) -> String {
+        self.clients.queue_in_messages(&self.name)
+    }
+
     fn send(self, batch: Vec<Outgoing>) -> BatchAnswer {
         Box::pin(self.batch(batch, |to: Self, entries: Vec<(usize, Outgoing)>| -> Answer {
             Box::pin(async move {
@@ -254,8 +264,8 @@ impl To {
                         .delay_seconds(message.delay_seconds);
                     request = request.entries(entry.build().map_err(unbuilt)?);
                 }
-                let said = request.send().await.map_err(|error| failed("SQS", &error))?;
-                Ok(failures(&said.failed))
+                let said = request.send().await.map_err(|error| failed(&to.service(), &error))?;
+                Ok(failures(&to.service(), &said.failed))
             })
         }))
     }
@@ -272,8 +282,8 @@ impl To {
                         .receipt_handle(receipt);
                     request = request.entries(entry.build().map_err(unbuilt)?);
                 }
-                let said = request.send().await.map_err(|error| failed("SQS", &error))?;
-                Ok(failures(&said.failed))
+                let said = request.send().await.map_err(|error| failed(&to.service(), &error))?;
+                Ok(failures(&to.service(), &said.failed))
             })
         }))
     }
@@ -290,8 +300,8 @@ impl To {
                         entry.id(index.to_string()).receipt_handle(receipt).visibility_timeout(seconds);
                     request = request.entries(entry.build().map_err(unbuilt)?);
                 }
-                let said = request.send().await.map_err(|error| failed("SQS", &error))?;
-                Ok(failures(&said.failed))
+                let said = request.send().await.map_err(|error| failed(&to.service(), &error))?;
+                Ok(failures(&to.service(), &said.failed))
             })
         }))
     }
@@ -329,7 +339,7 @@ impl To {
     }
 }
 
-fn failures(failed: &[BatchResultErrorEntry]) -> Failures {
+fn failures(service: &str, failed: &[BatchResultErrorEntry]) -> Failures {
     let one = |entry: &BatchResultErrorEntry| {
         let code = entry.code();
         // The message was received again, or deleted: its new receipt counts.
@@ -344,7 +354,7 @@ fn failures(failed: &[BatchResultErrorEntry]) -> Failures {
         if said.contains("Total VisibilityTimeout") || said.contains("does not exist or is not available") {
             return None;
         }
-        Some((entry.id().parse().ok()?, refused("SQS", code, said, !entry.sender_fault())))
+        Some((entry.id().parse().ok()?, refused(service, code, said, !entry.sender_fault())))
     };
     failed.iter().filter_map(one).collect()
 }

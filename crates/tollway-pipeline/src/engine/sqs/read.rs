@@ -64,6 +64,7 @@ impl Inner {
                 continue;
             }
             self.look(&counts.stage).await;
+            self.delete_surplus(counts).await;
             if let Some(outlook) = lock(&self.outlooks).get(&counts.stage) {
                 let ready = &mut counts.jobs[State::Ready as usize];
                 *ready = (*ready).max(outlook.visible + outlook.ahead());

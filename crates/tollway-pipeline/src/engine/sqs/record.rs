@@ -124,6 +124,12 @@ impl Record {
         }
     }
 
+    /// Whether a message is left of this job, which was cancelled or has moved. A job that is about to come back needs its own.
+    pub(super) fn has_left_behind(&self, message: &Incoming) -> bool {
+        self.job.state == State::Cancelled
+            && self.claimable(message, Timestamp::EPOCH) == Err(Unclaimable::Left)
+    }
+
     /// Claims it. The caller has seen that it is claimable. Whether a claim was taken over.
     pub(super) fn claim(
         &mut self,

@@ -6,24 +6,17 @@
 
 use std::collections::HashMap;
 
-use futures_util::future::join_all;
-use tollway_core::{Name, Span, Timestamp};
+use tollway_core::{Name, Timestamp};
 
+use super::Inner;
 use super::counts::Tally;
 use super::groups::{groups_of, membership};
 use super::ledger::{Versioned, delete_dead, item_of, put_dead, put_key, put_record, read_id};
 use super::record::Record;
 use super::table::{Guard, Write, Written};
-use super::{Inner, lock};
 use crate::engine::counters::Kind;
 use crate::engine::moving::moved_to_stage_mark;
 use crate::*;
-
-/// How many receives one look through the old queue takes at most.
-const RECEIVES_MAX: usize = 500;
-
-/// How long messages are hidden while their queue is looked through.
-const LOOK_VISIBILITY: Span = Span::from_secs(30);
 
 /// A job that can move, and its record in the new stage.
 struct Moving {
@@ -77,43 +70,10 @@ impl Inner {
         self.settle_moved(to, arrived, now).await?;
         // Once, at the end: queues can only be looked through from their start.
         if answer.next.is_none() {
-            self.clean_queue(from).await?;
+            self.delete_left_messages(from).await?;
             self.clean_dead_queues(now).await?;
         }
         Ok(answer)
-    }
-
-    /// Deletes messages of jobs that have moved. Those that this look does not reach are deleted when a worker receives them,
-    /// or when SQS forgets them.
-    async fn clean_queue(&self, stage: &Name) -> Result<(), EngineError> {
-        // Of messages that are handed over, none can be asked for.
-        if self.delivered.is_some() {
-            return Ok(());
-        }
-        let (table, queues) = (self.table().await?, self.queues(stage).await?);
-        let (mut kept, mut all_seen) = (Vec::new(), false);
-        for _ in 0..RECEIVES_MAX {
-            let messages = queues.queue.receive(10, LOOK_VISIBILITY, Span::ZERO).await?;
-            all_seen = messages.is_empty();
-            if all_seen {
-                break;
-            }
-            for message in messages {
-                let known = match message.id {
-                    Some(id) => table.record(&queues.queue.name, id).await?,
-                    None => None,
-                };
-                match known.is_some_and(|known| known.record.moved_to_stage()) {
-                    true => queues.queue.delete(&message.of.receipt).await,
-                    false => kept.push(message.of.receipt),
-                }
-            }
-        }
-        join_all(kept.iter().map(|receipt| queues.queue.hide(receipt, 0))).await;
-        if all_seen {
-            lock(&self.outlooks).entry(stage.clone()).or_default().visible = kept.len() as u64;
-        }
-        Ok(())
     }
 
     /// Leaves out what a job has written to hand on without being done yet.

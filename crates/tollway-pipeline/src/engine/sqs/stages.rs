@@ -84,14 +84,16 @@ impl Inner {
 
     async fn open_queue(&self, name: &str) -> Result<Queue, EngineError> {
         let url = retried!(self.queue_url(name).await)?;
-        let url = url.ok_or_else(|| storage(Retry::Useless, format!("SQS, queue {name}: it has no URL")))?;
+        let url = url.ok_or_else(|| {
+            storage(Retry::Useless, format!("{}: it has no URL", self.clients.queue_in_messages(name)))
+        })?;
         Ok(Queue::start(name, url, &self.clients, &self.requests, self.delivered.clone()))
     }
 
     /// The URL of a queue, which is made if the engine's URL says so.
     async fn queue_url(&self, name: &str) -> Result<Option<String>, EngineError> {
         let client = self.clients.sqs().await?;
-        let service = format!("SQS, queue {name}");
+        let service = self.clients.queue_in_messages(name);
         let missing = |code: &str| code.ends_with("NonExistentQueue") || code == "QueueDoesNotExist";
         match client.get_queue_url().queue_name(name).send().await {
             Ok(found) => Ok(found.queue_url),
@@ -232,7 +234,7 @@ impl Inner {
     async fn create_table_once(&self) -> Result<(), EngineError> {
         let client = self.clients.dynamodb().await?;
         let name = &self.url.ledger;
-        let service = format!("DynamoDB, table {name}");
+        let service = self.clients.table_in_messages(name);
         if self.table_status().await?.is_none() {
             let wrong =
                 |error: aws_sdk_dynamodb::error::BuildError| storage(Retry::Useless, error.to_string());
@@ -274,7 +276,7 @@ impl Inner {
                 Ok(Some(found.table.and_then(|table| table.table_status) == Some(TableStatus::Active)))
             }
             Err(error) if error.code() == Some("ResourceNotFoundException") => Ok(None),
-            Err(error) => Err(failed(&format!("DynamoDB, table {name}"), &error)),
+            Err(error) => Err(failed(&self.clients.table_in_messages(name), &error)),
         }
     }
 

@@ -82,11 +82,15 @@ impl Table {
         Self { name: name.to_owned(), clients }
     }
 
+    fn service(&self) -> String {
+        self.clients.table_in_messages(&self.name)
+    }
+
     pub(super) async fn get(&self, key: &Key) -> Result<Option<Item>, EngineError> {
         retried!({
             let request = self.clients.dynamodb().await?.get_item().table_name(&self.name);
             let request = request.set_key(Some(item_key(key))).consistent_read(true);
-            request.send().await.map(|read| read.item).map_err(|error| failed("DynamoDB", &error))
+            request.send().await.map(|read| read.item).map_err(|error| failed(&self.service(), &error))
         })
     }
 
@@ -104,7 +108,7 @@ impl Table {
                 let answer = retried!({
                     let request = self.clients.dynamodb().await?.batch_get_item();
                     let request = request.request_items(&self.name, asked.clone());
-                    request.send().await.map_err(|error| failed("DynamoDB", &error))
+                    request.send().await.map_err(|error| failed(&self.service(), &error))
                 })?;
                 let items = answer.responses.unwrap_or_default().remove(&self.name).unwrap_or_default();
                 found.extend(items.into_iter().filter_map(|item| Some((key_of(&item)?, item))));
@@ -153,7 +157,7 @@ impl Table {
                         .expression_attribute_names("#sort", SORT)
                         .expression_attribute_values(":prefix", text(prefix));
                 }
-                request.send().await.map_err(|error| failed("DynamoDB", &error))
+                request.send().await.map_err(|error| failed(&self.service(), &error))
             })?;
             items.extend(page.items.unwrap_or_default());
             start = page.last_evaluated_key.filter(|key| !key.is_empty());
@@ -174,7 +178,7 @@ impl Table {
             .set_expression_attribute_names(Some(names))
             .set_expression_attribute_values(Some(values))
             .return_values(ReturnValue::AllNew);
-        let answer = request.send().await.map_err(|error| failed("DynamoDB", &error))?;
+        let answer = request.send().await.map_err(|error| failed(&self.service(), &error))?;
         Ok(answer.attributes.unwrap_or_default())
     }
 
@@ -200,8 +204,8 @@ impl Table {
                 Some(PutItemError::ConditionalCheckFailedException(lost)) => {
                     Ok(Written::Lost(vec![(0, lost.item.clone())]))
                 }
-                Some(PutItemError::TransactionConflictException(_)) => Err(conflict()),
-                _ => Err(failed("DynamoDB", &error)),
+                Some(PutItemError::TransactionConflictException(_)) => Err(conflict(&self.service())),
+                _ => Err(failed(&self.service(), &error)),
             }
         })
     }
@@ -224,7 +228,7 @@ impl Table {
             let Err(error) = request.send().await else { return Ok(Written::Yes) };
             match error.as_service_error() {
                 Some(TransactWriteItemsError::TransactionCanceledException(cancelled)) => {
-                    why_cancelled(cancelled.cancellation_reasons())
+                    why_cancelled(&self.service(), cancelled.cancellation_reasons())
                 }
                 Some(said)
                     if matches!(
@@ -232,9 +236,9 @@ impl Table {
                         Some("TransactionConflictException" | "TransactionInProgressException")
                     ) =>
                 {
-                    Err(conflict())
+                    Err(conflict(&self.service()))
                 }
-                _ => Err(failed("DynamoDB", &error)),
+                _ => Err(failed(&self.service(), &error)),
             }
         })
     }
@@ -321,11 +325,14 @@ fn new_token() -> String {
     format!("{:016x}-{:016x}", random(), random())
 }
 
-fn conflict() -> EngineError {
-    refused("DynamoDB", "RequestLimitExceeded", "another transaction is on the same item", false)
+fn conflict(service: &str) -> EngineError {
+    refused(service, "RequestLimitExceeded", "another transaction is on the same item", false)
 }
 
-fn why_cancelled(reasons: &[aws_sdk_dynamodb::types::CancellationReason]) -> Result<Written, EngineError> {
+fn why_cancelled(
+    service: &str,
+    reasons: &[aws_sdk_dynamodb::types::CancellationReason],
+) -> Result<Written, EngineError> {
     let lost = reasons.iter().enumerate().filter(|(_, why)| why.code() == Some("ConditionalCheckFailed"));
     let lost: Vec<_> = lost.map(|(index, why)| (index, why.item.clone())).collect();
     if !lost.is_empty() {
@@ -333,13 +340,15 @@ fn why_cancelled(reasons: &[aws_sdk_dynamodb::types::CancellationReason]) -> Res
     }
     let other = reasons.iter().find(|why| why.code().is_some_and(|code| code != "None"));
     match other {
-        Some(why) if why.code() == Some("TransactionConflict") => Err(conflict()),
+        Some(why) if why.code() == Some("TransactionConflict") => Err(conflict(service)),
         Some(why) => {
             let code = why.code().unwrap_or_default();
             let code = if code == "ThrottlingError" { "ThrottlingException" } else { code };
-            Err(refused("DynamoDB", code, why.message().unwrap_or("a transaction was cancelled"), false))
+            Err(refused(service, code, why.message().unwrap_or("a transaction was cancelled"), false))
         }
-        None => Err(storage(Retry::Useless, "DynamoDB: a transaction was cancelled without a reason")),
+        None => {
+            Err(storage(Retry::Useless, format!("{service}: a transaction was cancelled without a reason")))
+        }
     }
 }
 
