@@ -113,7 +113,7 @@ struct Row<'a> {
 
 impl<'a> Row<'a> {
     fn new(policy: &'a Policy, configured: &'a Limit, limiter: &Limiter) -> Self {
-        let now = limiter.policies().into_iter().find(|known| known.name() == policy.name());
+        let now = limiter.policy(policy.name().as_str()).ok().map(|handle| handle.policy());
         let now = now.and_then(|policy| find(&policy, configured.name().as_str()).cloned());
         let origin = limiter.origin(policy.name().as_str(), configured.name().as_str());
         let stopped = limiter.is_stopped(policy.name().as_str(), configured.name().as_str());

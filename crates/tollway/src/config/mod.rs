@@ -40,8 +40,8 @@ pub use remote::RemoteUrl;
 pub use store::{MEMORY_LINES_MAX, StoreUrl, StoreUrlError};
 pub use store_kind::{STORE_KINDS, SharedBy, StoreClock, StoreKind};
 pub use tollway_config::{
-    CONFIG_BYTES_MAX, CONFIG_FILE, CONFIG_VARIABLE, ConfigError, ConfigProblem, ConfigWatch, Millionths,
-    PROBLEMS_MAX, WATCH_INTERVAL,
+    CONFIG_BYTES_MAX, CONFIG_FILE, CONFIG_FILES_MAX, CONFIG_VARIABLE, ConfigError, ConfigProblem,
+    ConfigWatch, Millionths, PROBLEMS_MAX, WATCH_INTERVAL,
 };
 pub use topic::{TopicConfig, TopicError};
 
@@ -154,7 +154,8 @@ impl FromConfig for Config {
         let incidents = root.section("incidents").map(incidents::read).unwrap_or_default();
         let policies = root.named_sections("policies");
         // Also those with something wrong in them: an api that names one is not wrong, too.
-        let names: Vec<&str> = policies.iter().map(|(name, _)| *name.get_ref()).collect();
+        let mut names: Vec<&str> = policies.iter().map(|(name, _)| *name.get_ref()).collect();
+        names.sort_unstable();
         let apis = root.named_sections("apis").into_iter();
         let read_api = |(name, section)| {
             let api = api::read(&name, section, &names)?;
