@@ -95,7 +95,7 @@ fn find<'a>(policy: &'a Policy, limit: &str) -> Option<&'a Limit> {
 fn not_set(error: SetLimitError) -> Failure {
     match error {
         SetLimitError::Policy(error) => error.into(),
-        SetLimitError::UnknownLimit { .. } => Failure::new(Exit::CONFIG, error),
+        SetLimitError::UnknownLimit { .. } => Failure::not_found(error),
         SetLimitError::Store(ref cause) => Failure::new(Exit::of_store(cause), error),
         _ => Failure::usage(error),
     }
@@ -190,7 +190,7 @@ fn row<'a>(name: &str, config: &'a Config, limiter: &Limiter) -> Result<Row<'a>,
         Some((policy, find(policy, limit)?))
     });
     let (policy, limit) = found.ok_or_else(|| {
-        Failure::new(Exit::CONFIG, format!("the config has no policy or limit {name:?}"))
+        Failure::not_found(format!("the config has no policy or limit {name:?}"))
             .advise("`tollway limit get` lists them")
     })?;
     Ok(Row::new(policy, limit, limiter))

@@ -124,21 +124,17 @@ fn meters_and_hold(
     Ok((meters, usage.held_until))
 }
 
-/// How many policies a message lists: a config may have very many.
-const POLICIES_LISTED_MAX: usize = 20;
-
 /// The policy of this name, with its current limits.
 pub(crate) fn policy_in_force(limiter: &Limiter, name: &str) -> Result<Arc<Policy>, Failure> {
     limiter.policy(name).map(|handle| handle.policy()).map_err(|error| {
         let guessed = matches!(&error, TakeError::UnknownPolicy { meant: Some(_), .. });
         let policies = limiter.policies();
-        let first = policies.iter().take(POLICIES_LISTED_MAX).map(|policy| policy.name().as_str());
-        let first = first.collect::<Vec<_>>().join(", ");
         let failure = Failure::from(error);
-        match policies.len().saturating_sub(POLICIES_LISTED_MAX) {
-            _ if guessed || policies.is_empty() => failure,
-            0 => failure.advise(format_args!("the policies are {first}")),
-            more => failure.advise(format_args!("the policies are {first} and {more} more")),
+        if guessed || policies.is_empty() {
+            failure
+        } else {
+            let names = policies.iter().map(|policy| policy.name().as_str());
+            failure.advise(format_args!("the policies are {}", humanize::first_of(names)))
         }
     })
 }

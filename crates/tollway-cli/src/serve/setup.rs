@@ -50,8 +50,10 @@ impl Setup {
         let config = in_file.server().cloned().unwrap_or_default();
         let consumers = in_file.consumers().cloned();
         // Not the policy of anonymous callers, which only `/v1/authorize` uses.
-        let mut policies = in_file.limits().policies().iter().map(|policy| policy.name().as_str());
-        let policy = policies.find(|name| *name != ANONYMOUS_POLICY).map(str::to_owned);
+        let limits = in_file.limits();
+        let mut policies =
+            limits.first_policy().into_iter().chain(limits.policies().iter().map(|policy| policy.name()));
+        let policy = policies.find(|name| name.as_str() != ANONYMOUS_POLICY).map(ToString::to_string);
         let named = context.named_store().or(in_file.limits().store()).cloned();
         let (named_store, store) = (named.is_some(), named.unwrap_or_default());
         let limiter = limiter(in_file.limits(), &store, [])?;
@@ -83,8 +85,8 @@ pub(crate) fn limiter<'p>(
     store: &StoreUrl,
     outbound: impl IntoIterator<Item = &'p str>,
 ) -> Result<Limiter, Failure> {
-    let policies = config.policies().iter().cloned();
-    let builder = policies.into_iter().try_fold(Limiter::builder(), |all, policy| all.with_policy(policy))?;
+    let mut policies = config.policies().iter().cloned();
+    let builder = policies.try_fold(Limiter::builder(), |all, policy| all.with_policy(policy))?;
     let builder = outbound.into_iter().try_fold(builder, |all, policy| all.api_policy(policy))?;
     Ok(builder.sources(config.sources()).incidents(config.incidents()).metrics().store_at(store)?.build())
 }

@@ -35,7 +35,7 @@ impl Drop for SourcePoller {
 }
 
 impl PolledSources {
-    /// Begins to poll_source a source.
+    /// Begins to poll a source.
     pub(crate) fn begin(&self, source_to_poll: SourceToPoll, registry: &Arc<Registry>) {
         let (sender, status) = watch::channel(SourceStatus::new(&source_to_poll));
         let (policy, configured) = (source_to_poll.policy.clone(), source_to_poll.configured.clone());

@@ -190,7 +190,7 @@ fn an_earlier_version_includes_the_files_of_the_current_folder() {
     assert_eq!(names(&old), ["a", "old"]);
 }
 
-/// A change of any file is seen, and files that come and go; a wrong one keeps the old config.
+/// A3: a change of any file is seen, and files that come and go; a wrong one keeps the old config.
 #[test]
 fn included_files_are_watched() {
     let folder = folder(&[

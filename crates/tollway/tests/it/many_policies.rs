@@ -55,7 +55,7 @@ fn a_config_of_many_policies_and_apis_is_read() {
     assert!(error.unlisted() > 900 && error.to_string().len() < 100_000, "{} more", error.unlisted());
 }
 
-/// Each policy can be set, and as many limits at one time as the store has room for; every policy asks for its own.
+/// A3: each policy can be set, and as many limits at one time as the store has room for; every policy asks for its own.
 #[test]
 fn settings_reach_each_of_many_policies() {
     let limiter = Limiter::builder().build();

@@ -147,7 +147,7 @@ fn lines_of(text: &str, policy: &str) -> usize {
     text.lines().filter(|line| line.contains(&label)).count()
 }
 
-/// A scrape of thousands of policies is otherwise mostly idle policies.
+/// G10: a scrape of thousands of policies is otherwise mostly idle policies.
 #[tokio::test]
 async fn a_policy_has_series_from_its_first_take_on_and_twenty_lines_at_most() {
     let builder = Limiter::builder().policy("idle", ["9 / hour", "90 / day"]).unwrap();
@@ -168,7 +168,7 @@ async fn a_policy_has_series_from_its_first_take_on_and_twenty_lines_at_most() {
     assert_eq!(number(&limiter, "tollway_decisions_total", &["used", "denied"]).await, Some(1));
 }
 
-/// Beyond the bound nothing is lost: the rest has one sum, and a series says of how many policies.
+/// G10: beyond the bound nothing is lost: the rest has one sum, and a series says of how many policies.
 #[tokio::test]
 async fn policies_beyond_the_bound_are_summed_and_counted() {
     let (name, left_out) = (|n: usize| format!("p{n:05}"), 3);
