@@ -1,12 +1,18 @@
 //! Parses the command line. clap repeats a wrong argument in its message, which must not show a password.
 
 use clap::Parser;
+use clap::error::ErrorKind;
+use serde_json::json;
 
-use crate::cli::Cli;
+use crate::cli::{Cli, NAME};
 
 /// The arguments, or the end of the process with a message.
 pub(crate) fn parse() -> Cli {
     Cli::try_parse().unwrap_or_else(|error| {
+        if error.kind() == ErrorKind::DisplayVersion && std::env::args_os().any(|word| word == "--json") {
+            anstream::println!("{}", json!({ "name": NAME, "version": env!("CARGO_PKG_VERSION") }));
+            std::process::exit(error.exit_code())
+        }
         let message = error.render().to_string();
         let shown =
             without_passwords(&message, std::env::args_os().filter_map(|word| word.into_string().ok()));

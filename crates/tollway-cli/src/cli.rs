@@ -14,6 +14,9 @@ use crate::{
 #[cfg(feature = "pipeline")]
 use crate::{demo, pipeline};
 
+/// What the command is called.
+pub(crate) const NAME: &str = "tollway";
+
 /// Exit codes, for `--help` and the man page.
 const EXIT_CODES: &str = "\
 Exit codes:
@@ -21,6 +24,7 @@ Exit codes:
   1    any other failure; doctor: problems found
   2    invalid arguments
   65   invalid data in an input file
+  66   not found: a policy, limit, api, pipeline, stage, job, incident or file that the command names
   69   store unavailable
   75   denied; retry later (run: see --or-exit)
   78   invalid or missing configuration
@@ -33,7 +37,7 @@ Exit codes:
 /// store that all processes share: by default a file in your state folder, or the store that the config or --store
 /// names.
 #[derive(Debug, Parser)]
-#[command(name = "tollway", version, after_help = EXIT_CODES, max_term_width = 110)]
+#[command(name = NAME, version, after_help = EXIT_CODES, max_term_width = 110)]
 pub(crate) struct Cli {
     #[command(flatten)]
     pub(crate) global: Global,

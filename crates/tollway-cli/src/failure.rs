@@ -16,11 +16,12 @@ impl Exit {
     pub(crate) const FAILED: Self = Self(1);
     pub(crate) const USAGE: Self = Self(2);
     pub(crate) const DATA: Self = Self(65);
+    pub(crate) const NOT_FOUND: Self = Self(66);
     pub(crate) const STORE: Self = Self(69);
     pub(crate) const DENIED: Self = Self(75);
     pub(crate) const CONFIG: Self = Self(78);
     pub(crate) const CANNOT_RUN: Self = Self(126);
-    pub(crate) const NOT_FOUND: Self = Self(127);
+    pub(crate) const NO_COMMAND: Self = Self(127);
 
     /// The code of a child process, or one given with `--or-exit`.
     pub(crate) const fn new(code: u8) -> Self {
@@ -36,7 +37,7 @@ impl Exit {
     pub(crate) fn of_take(error: &TakeError) -> Self {
         match error {
             TakeError::Denied(_) => Self::DENIED,
-            TakeError::UnknownPolicy { .. } => Self::CONFIG,
+            TakeError::UnknownPolicy { .. } => Self::NOT_FOUND,
             TakeError::Name(_) | TakeError::Cost(_) | TakeError::Refused(_) => Self::USAGE,
             TakeError::Store(error) => Self::of_store(error),
             TakeError::BlockingInAsync | TakeError::Runtime(_) => Self::FAILED,
@@ -77,6 +78,19 @@ impl Failure {
     /// Invalid arguments.
     pub(crate) fn usage(message: impl Display) -> Self {
         Self::new(Exit::USAGE, message)
+    }
+
+    /// Something that the command line names does not exist.
+    pub(crate) fn not_found(message: impl Display) -> Self {
+        Self::new(Exit::NOT_FOUND, message)
+    }
+
+    /// A file that the command line names and that cannot be read.
+    pub(crate) fn unreadable(exit: Exit, path: &str, error: &io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::NotFound => Self::not_found(format!("there is no file {path}")),
+            _ => Self::new(exit, format!("cannot read {path}: {error}")),
+        }
     }
 
     pub(crate) fn exit(&self) -> Exit {

@@ -26,6 +26,20 @@ pub(crate) fn counted(number: u64, unit: &str) -> String {
     }
 }
 
+/// How many names a message lists: a config may have very many.
+const NAMES_LISTED_MAX: usize = 20;
+
+/// Names for a sentence: `a, b, c`, or the first of very many and how many more there are.
+pub(crate) fn first_of<'a>(names: impl Iterator<Item = &'a str>) -> String {
+    let names: Vec<&str> = names.collect();
+    match names.get(..NAMES_LISTED_MAX) {
+        Some(first) if names.len() > NAMES_LISTED_MAX => {
+            format!("{} and {} more", first.join(", "), names.len() - NAMES_LISTED_MAX)
+        }
+        _ => names.join(", "),
+    }
+}
+
 /// A size, rounded up to a tenth: `512 B`, `1.7 GB`. 1 GB is 1,000,000,000 bytes.
 #[cfg(feature = "pipeline")]
 pub(crate) fn bytes(bytes: u64) -> String {

@@ -95,7 +95,7 @@ fn find<'a>(policy: &'a Policy, limit: &str) -> Option<&'a Limit> {
 fn not_set(error: SetLimitError) -> Failure {
     match error {
         SetLimitError::Policy(error) => error.into(),
-        SetLimitError::UnknownLimit { .. } => Failure::new(Exit::CONFIG, error),
+        SetLimitError::UnknownLimit { .. } => Failure::not_found(error),
         SetLimitError::Store(ref cause) => Failure::new(Exit::of_store(cause), error),
         _ => Failure::usage(error),
     }
@@ -113,7 +113,7 @@ struct Row<'a> {
 
 impl<'a> Row<'a> {
     fn new(policy: &'a Policy, configured: &'a Limit, limiter: &Limiter) -> Self {
-        let now = limiter.policies().into_iter().find(|known| known.name() == policy.name());
+        let now = limiter.policy(policy.name().as_str()).ok().map(|handle| handle.policy());
         let now = now.and_then(|policy| find(&policy, configured.name().as_str()).cloned());
         let origin = limiter.origin(policy.name().as_str(), configured.name().as_str());
         let stopped = limiter.is_stopped(policy.name().as_str(), configured.name().as_str());
@@ -190,7 +190,7 @@ fn row<'a>(name: &str, config: &'a Config, limiter: &Limiter) -> Result<Row<'a>,
         Some((policy, find(policy, limit)?))
     });
     let (policy, limit) = found.ok_or_else(|| {
-        Failure::new(Exit::CONFIG, format!("the config has no policy or limit {name:?}"))
+        Failure::not_found(format!("the config has no policy or limit {name:?}"))
             .advise("`tollway limit get` lists them")
     })?;
     Ok(Row::new(policy, limit, limiter))

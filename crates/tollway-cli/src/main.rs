@@ -36,6 +36,8 @@ mod provision;
 mod reset;
 mod run;
 mod serve;
+mod shell;
+mod similar_subjects;
 mod simulate;
 mod stopwatch;
 mod take;

@@ -128,12 +128,13 @@ fn meters_and_hold(
 pub(crate) fn policy_in_force(limiter: &Limiter, name: &str) -> Result<Arc<Policy>, Failure> {
     limiter.policy(name).map(|handle| handle.policy()).map_err(|error| {
         let guessed = matches!(&error, TakeError::UnknownPolicy { meant: Some(_), .. });
-        let names: Vec<String> = limiter.policies().iter().map(|policy| policy.name().to_string()).collect();
+        let policies = limiter.policies();
         let failure = Failure::from(error);
-        if guessed || names.is_empty() {
+        if guessed || policies.is_empty() {
             failure
         } else {
-            failure.advise(format_args!("the policies are {}", names.join(", ")))
+            let names = policies.iter().map(|policy| policy.name().as_str());
+            failure.advise(format_args!("the policies are {}", humanize::first_of(names)))
         }
     })
 }

@@ -1,7 +1,7 @@
 //! The subjects that `tollway usage` lists: those in the store, most used first, and those of policies that the config
 //! does not have.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use serde::Serialize;
@@ -123,8 +123,8 @@ impl AccountsInUse {
 
     /// The accounts of other policies than these; nothing if there are none or the store did not list them.
     pub(crate) fn not_in_config(&self, policies: &[Arc<Policy>]) -> Option<NotInConfig> {
-        let known = |name: &Name| policies.iter().any(|policy| policy.name() == name);
-        let unknown = self.listed.as_ref()?.iter().filter(|(name, _)| !known(name));
+        let known: HashSet<&Name> = policies.iter().map(|policy| policy.name()).collect();
+        let unknown = self.listed.as_ref()?.iter().filter(|(name, _)| !known.contains(name));
         let mut policies: Vec<UnknownPolicy> = unknown
             .map(|(name, subjects)| {
                 let mut names: Vec<String> = subjects.iter().map(ToString::to_string).collect();

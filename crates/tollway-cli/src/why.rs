@@ -9,9 +9,11 @@ use crate::complete_names;
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
 use crate::humanize;
-use crate::layout::COLUMNS;
+use crate::layout::{COLUMNS, printable};
 use crate::meters::Meter;
 use crate::output::{BAD, FAINT, GOOD, STRONG};
+use crate::shell::shell_word_or_dots;
+use crate::similar_subjects;
 use crate::take_arguments::{CostArguments, SubjectArguments};
 use crate::usage::{follow, meters_of, policy_in_force};
 use crate::wait::TakeOptions;
@@ -61,10 +63,18 @@ fn say_granted(limiter: &Limiter, options: &TakeOptions<'_>, context: &Context) 
     let policy = policy_in_force(limiter, options.policy)?;
     let meters = meters_of(limiter, &policy, options.subject, context)?;
     let (output, now) = (context.output(), context.now());
+    let unused = options.subject.filter(|_| !meters.iter().any(Meter::is_used));
+    let similar =
+        unused.map(|subject| similar_subjects::find(limiter, options.policy, subject)).unwrap_or_default();
     if output.is_json() {
-        return output.json(&json!({
+        let mut answer = json!({
             "would_grant": true, "policy": options.policy, "subject": options.subject, "limits": meters,
-        }));
+        });
+        if unused.is_some() {
+            answer["usage_kept"] = false.into();
+            answer["similar_subjects"] = json!(similar);
+        }
+        return output.json(&answer);
     }
     if policy.shadow() {
         output.line(format_args!(
@@ -74,7 +84,13 @@ fn say_granted(limiter: &Limiter, options: &TakeOptions<'_>, context: &Context) 
     } else {
         output.line(format_args!("{GOOD}would be granted now{GOOD:#}"))?;
     }
-    Meter::lines(&meters, now).iter().try_for_each(|line| output.line(line))
+    Meter::lines(&meters, now).iter().try_for_each(|line| output.line(line))?;
+    let Some(subject) = unused else { return Ok(()) };
+    output.line(format_args!("  no usage is kept for subject {}", printable(subject)))?;
+    similar.iter().try_for_each(|similar| {
+        let command = format!("tollway why {} -s {}", options.policy, shell_word_or_dots(similar));
+        output.line(format_args!("    {FAINT}it is kept for another that ends alike:{FAINT:#} {command}"))
+    })
 }
 
 /// A limit without room for its charge.

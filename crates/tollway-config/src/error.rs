@@ -26,6 +26,8 @@ tollway_core::debug_as_display!(ConfigError);
 /// One problem of a config.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConfigProblem {
+    /// None: that of the error.
+    file: Option<PathBuf>,
     excerpt: Option<Excerpt>,
     word: String,
     message: String,
@@ -106,7 +108,17 @@ impl ConfigProblem {
             advice => (message, advice),
         };
         let advice = Some(clipped(advice)).filter(|advice| !advice.is_empty());
-        Self { excerpt, word: clipped(word), message: clipped(message), advice }
+        Self { file: None, excerpt, word: clipped(word), message: clipped(message), advice }
+    }
+
+    #[must_use]
+    pub(crate) fn in_file(self, file: Option<&Path>) -> Self {
+        Self { file: file.map(Path::to_owned), ..self }
+    }
+
+    /// The file that it is in, of a config of several files.
+    pub fn file(&self) -> Option<&Path> {
+        self.file.as_deref()
     }
 
     /// Its line, counted from 1; `None` if the whole file is wrong.
@@ -135,7 +147,7 @@ impl ConfigProblem {
     }
 
     fn write(&self, file: Option<&Path>, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match (file, &self.excerpt) {
+        match (self.file().or(file), &self.excerpt) {
             (Some(file), Some(place)) => {
                 write!(f, "{}:{}:{}: ", file.display(), place.line(), place.column())?;
             }

@@ -8,6 +8,9 @@ use crate::secrets::without_secrets;
 /// How many characters of a long line are shown before and after the word.
 const CHARS_AROUND: usize = 100;
 
+/// It is not counted as a column.
+const BYTE_ORDER_MARK: char = '\u{feff}';
+
 /// One printable line of the source, and the position of the word in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Excerpt {
@@ -33,16 +36,16 @@ impl Excerpt {
 
         let marked = text.get(start..boundary(text, word.end).min(line_end)).unwrap_or_default();
         let lead = before.get(line_start..).unwrap_or_default();
-        // A byte order mark at the start of the file is not counted as a column.
-        let hidden = usize::from(lead.starts_with('\u{feff}'));
+        let hidden = usize::from(lead.starts_with(BYTE_ORDER_MARK));
+        let (line_number, column) = line_and_column(text, start);
         let offset = lead.chars().count();
         let skipped = offset.saturating_sub(CHARS_AROUND).max(hidden);
         let width = marked.trim_end().chars().count().clamp(1, CHARS_AROUND);
         let kept = offset.saturating_add(width).saturating_add(CHARS_AROUND).saturating_sub(skipped);
         let blank = |c: char| if c == '\t' { '\t' } else { ' ' };
         Self {
-            line: before.matches('\n').count().saturating_add(1),
-            column: offset.saturating_sub(hidden).saturating_add(1),
+            line: line_number,
+            column,
             shown: line.chars().skip(skipped).take(kept).map(printable).collect(),
             indent: lead.chars().skip(skipped).map(blank).collect(),
             width,
@@ -66,6 +69,17 @@ impl fmt::Display for Excerpt {
         writeln!(f, "  {number} | {}", self.shown)?;
         write!(f, "  {gutter} | {}{}", self.indent, "^".repeat(self.width))
     }
+}
+
+/// The line and the column in characters of a place, counted from 1.
+pub(crate) fn line_and_column(text: &str, at: usize) -> (usize, usize) {
+    let before = text.get(..boundary(text, at)).unwrap_or(text);
+    let (lines, lead) = match before.rsplit_once('\n') {
+        Some((lines, lead)) => (lines.matches('\n').count().saturating_add(2), lead),
+        None => (1, before),
+    };
+    let lead = lead.strip_prefix(BYTE_ORDER_MARK).unwrap_or(lead);
+    (lines, lead.chars().count().saturating_add(1))
 }
 
 /// The nearest character boundary at or before `at`.

@@ -1,17 +1,18 @@
-//! Finds and reads the config file, up to a size limit, and keeps its text for comparison.
+//! Finds and reads the config file with those it includes, up to a size limit, and keeps their texts for comparison.
 
 use std::ffi::OsString;
-use std::fs::File;
-use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
+use toml::de::DeTable;
+
 use crate::error::ConfigError;
+use crate::include::{ConfigText, check_size, read_all};
 use crate::report::Report;
 use crate::section::Section;
 use crate::sections::FromConfig;
 
-/// The largest config file, in bytes.
-pub const CONFIG_BYTES_MAX: usize = 1 << 20;
+/// The largest config, all of its files together, in bytes: 100,000 policies of two limits take a third of it.
+pub const CONFIG_BYTES_MAX: usize = 32 << 20;
 
 /// The default config file, in the working directory.
 pub const CONFIG_FILE: &str = "tollway.toml";
@@ -19,13 +20,13 @@ pub const CONFIG_FILE: &str = "tollway.toml";
 /// The environment variable that names the config file.
 pub const CONFIG_VARIABLE: &str = "TOLLWAY_CONFIG";
 
-/// A config together with its source file, so that later changes can be detected.
+/// A config together with its source files, so that later changes can be detected.
 ///
 /// See [`ConfigFile::watch`].
 #[derive(Clone, Debug)]
 pub struct ConfigFile<C> {
     pub(crate) path: PathBuf,
-    pub(crate) content: Vec<u8>,
+    pub(crate) texts: Vec<ConfigText>,
     pub(crate) config: C,
 }
 
@@ -33,9 +34,14 @@ impl<C: FromConfig> ConfigFile<C> {
     /// Reads the config file at `path`.
     pub fn load(path: impl AsRef<Path>) -> Result<Self, ConfigError> {
         let path = path.as_ref().to_owned();
-        let content = read(&path, &path)?;
-        let config = parse_file(&path, &content)?;
-        Ok(Self { path, content, config })
+        let texts = read_all(&path, &path, folder_of(&path))?;
+        let config = parse_files(&path, &texts)?;
+        Ok(Self { path, texts, config })
+    }
+
+    /// All files that it was read from: the file itself, then those that it includes.
+    pub fn paths(&self) -> impl Iterator<Item = &Path> {
+        self.texts.iter().map(|text| text.shown.as_path())
     }
 
     /// The path of the file, as given.
@@ -54,24 +60,19 @@ impl<C: FromConfig> ConfigFile<C> {
     }
 }
 
-/// Parses a config.
+/// Parses a config. Without a folder it can include no files.
 pub fn parse<C: FromConfig>(text: &str) -> Result<C, ConfigError> {
-    check_size(text.len())?;
+    check_size(text.len(), CONFIG_BYTES_MAX)?;
     let report = Report::new(text);
-    let config = report.tables().map(|tables| {
-        let mut root = Section::root(&report, tables.get_ref());
-        let config = C::read(&mut root);
-        root.finish_file();
-        config
-    });
+    let config = report.tables().map(|tables| read_sections(&report, &tables));
     report.finish(config)
 }
 
 /// Reads the config file at `path` as an earlier version of `current`: relative paths in it start at `current`'s folder.
 pub fn load_earlier<C: FromConfig>(path: impl AsRef<Path>, current: &Path) -> Result<C, ConfigError> {
     let path = path.as_ref();
-    let folder = current.parent().unwrap_or(Path::new(""));
-    parse_in(folder, path, &read(path, path)?)
+    let texts = read_all(path, path, folder_of(current))?;
+    parse_in(folder_of(current), path, &texts)
 }
 
 /// The path of the config file: the explicit path, else `$TOLLWAY_CONFIG`, else `./tollway.toml`.
@@ -81,61 +82,31 @@ pub fn find_path(explicit: Option<&Path>) -> Result<PathBuf, ConfigError> {
     find(explicit, std::env::var_os(CONFIG_VARIABLE), Path::new("."))
 }
 
-/// The bytes of the file at `path`; errors name it `shown`.
-pub(crate) fn read(path: &Path, shown: &Path) -> Result<Vec<u8>, ConfigError> {
-    let failed = |error: io::Error| match error.kind() {
-        io::ErrorKind::NotFound => ConfigError::whole("there is no such file", "").not_found(),
-        _ => ConfigError::whole(format!("the file cannot be read: {error}"), ""),
-    };
-    let mut content = Vec::new();
-    // One byte over the limit detects a file that is too large, without reading all of it.
-    let bound = u64::try_from(CONFIG_BYTES_MAX).unwrap_or(u64::MAX).saturating_add(1);
-    File::open(path)
-        .and_then(|file| file.take(bound).read_to_end(&mut content))
-        .map_err(failed)
-        .and_then(|_| check_size(content.len()))
-        .map_err(|error| error.in_file(shown))?;
-    Ok(content)
+/// Parses the texts of the files of a config, whose first is at `path`.
+pub(crate) fn parse_files<C: FromConfig>(path: &Path, texts: &[ConfigText]) -> Result<C, ConfigError> {
+    parse_in(folder_of(path), path, texts)
 }
 
-pub(crate) fn parse_file<C: FromConfig>(path: &Path, content: &[u8]) -> Result<C, ConfigError> {
-    parse_in(path.parent().unwrap_or(Path::new("")), path, content)
-}
-
-/// Parses the file as if it were in this folder.
-fn parse_in<C: FromConfig>(folder: &Path, path: &Path, content: &[u8]) -> Result<C, ConfigError> {
-    let config = match std::str::from_utf8(content) {
-        Ok(text) => parse::<C>(text),
-        Err(error) => Err(not_text(content, error.valid_up_to())),
-    };
-    let in_folder = |mut config: C| {
+/// Parses the files as if the first were in this folder.
+fn parse_in<C: FromConfig>(folder: &Path, path: &Path, texts: &[ConfigText]) -> Result<C, ConfigError> {
+    let report = Report::of_files(texts);
+    let config = report.tables().map(|tables| {
+        let mut config: C = read_sections(&report, &tables);
         config.in_folder(folder);
         config
-    };
-    config.map(in_folder).map_err(|error| error.in_file(path))
+    });
+    report.finish(config).map_err(|error| error.in_file(path))
 }
 
-fn check_size(bytes: usize) -> Result<(), ConfigError> {
-    if bytes > CONFIG_BYTES_MAX {
-        let message = format!("a config of more than {CONFIG_BYTES_MAX} bytes is not read");
-        return Err(ConfigError::whole(message, "check that it is the right file"));
-    }
-    Ok(())
+fn read_sections<C: FromConfig>(report: &Report<'_>, tables: &DeTable<'_>) -> C {
+    let mut root = Section::root(report, tables);
+    let config = C::read(&mut root);
+    root.finish_file();
+    config
 }
 
-fn not_text(content: &[u8], good: usize) -> ConfigError {
-    let text = String::from_utf8_lossy(content);
-    let report = Report::new(&text);
-    // Everything before the first invalid byte is the same in both.
-    report.problem(
-        good..good.saturating_add(1),
-        "the file is not UTF-8 text from here on",
-        "save it as UTF-8",
-    );
-    match report.finish::<()>(None) {
-        Err(error) => error,
-        Ok(()) => ConfigError::whole("the file is not UTF-8 text", "save it as UTF-8"),
-    }
+fn folder_of(path: &Path) -> &Path {
+    path.parent().unwrap_or(Path::new(""))
 }
 
 /// The explicit path, else the variable, else the file in the folder; the first that is set must exist.

@@ -30,13 +30,15 @@
 //! # Ok::<(), tollway_config::ConfigError>(())
 //! ```
 //!
-//! Where to look: `file` finds and reads the text, `section` walks its tables, `report` collects problems, `error` and
+//! Where to look: `file` finds and reads the config, `include` follows its files, `merge` makes one table of theirs, `section` walks its tables, `report` collects problems, `error` and
 //! `excerpt` show them, `suggest` guesses what was meant, `secrets` knows which values
 //! are not shown, `secret_source` reads those that are kept elsewhere, `watch` detects changes, `sections` lists the names.
 
 mod error;
 mod excerpt;
 mod file;
+mod include;
+mod merge;
 mod millionths;
 pub mod private_file;
 mod report;
@@ -49,6 +51,7 @@ mod watch;
 
 pub use error::{ConfigError, ConfigProblem, PROBLEMS_MAX};
 pub use file::{CONFIG_BYTES_MAX, CONFIG_FILE, CONFIG_VARIABLE, ConfigFile, find_path, load_earlier, parse};
+pub use include::CONFIG_FILES_MAX;
 pub use millionths::Millionths;
 pub use report::Report;
 pub use secret_source::SecretSource;

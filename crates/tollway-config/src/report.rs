@@ -1,18 +1,29 @@
-//! Collects the problems of one text, so that one pass finds all of them.
+//! Collects the problems of a config's texts, so that one pass finds all of them.
 
 use std::cell::RefCell;
 use std::ops::Range;
+use std::path::Path;
 
 use toml::Spanned;
 use toml::de::DeTable;
 
 use crate::error::{ConfigError, ConfigProblem, PROBLEMS_MAX};
-use crate::excerpt::Excerpt;
+use crate::excerpt::{Excerpt, line_and_column};
+use crate::include::ConfigText;
+use crate::merge::{merge, moved};
 
-/// The text, and its problems so far.
+/// The texts of a config, and their problems so far. A place in them is counted from the start of the first text.
 pub struct Report<'a> {
-    text: &'a str,
+    texts: Vec<PlacedText<'a>>,
     found: RefCell<Vec<Found>>,
+}
+
+/// A text, and where it starts.
+struct PlacedText<'a> {
+    start: usize,
+    text: &'a str,
+    /// None if it is not that of a file, or not yet known to be.
+    file: Option<&'a Path>,
 }
 
 /// Kept small, because an invalid file may have very many; only the first become problems.
@@ -24,24 +35,64 @@ struct Found {
 
 impl<'a> Report<'a> {
     pub(crate) fn new(text: &'a str) -> Self {
-        Self { text, found: RefCell::new(Vec::new()) }
+        Self { texts: vec![PlacedText { start: 0, text, file: None }], found: RefCell::new(Vec::new()) }
     }
 
-    /// The text's tables; `None` if it is not TOML, because a partial result would mislead.
-    pub(crate) fn tables(&self) -> Option<Spanned<DeTable<'a>>> {
-        let (root, errors) = DeTable::parse_recoverable(self.text);
+    /// On a config of several files.
+    pub(crate) fn of_files(files: &'a [ConfigText]) -> Self {
+        let mut start = 0;
+        let place = |file: &'a ConfigText| {
+            let placed = PlacedText { start, text: &file.text, file: Some(&file.shown) };
+            // The end of a text is a place of its own.
+            start = start.saturating_add(file.text.len()).saturating_add(1);
+            placed
+        };
+        Self { texts: files.iter().map(place).collect(), found: RefCell::new(Vec::new()) }
+    }
+
+    pub(crate) fn is_of_files(&self) -> bool {
+        self.texts.iter().any(|text| text.file.is_some())
+    }
+
+    /// The tables of all texts, merged; `None` if one of them is not TOML, because a partial result would mislead.
+    pub(crate) fn tables(&self) -> Option<DeTable<'a>> {
+        let parsed: Vec<Option<DeTable<'a>>> = self.texts.iter().map(|text| self.table_of(text)).collect();
+        let mut whole = DeTable::new();
+        for table in parsed.into_iter().collect::<Option<Vec<_>>>()? {
+            merge(&mut whole, table, self);
+        }
+        Some(whole)
+    }
+
+    fn table_of(&self, of: &PlacedText<'a>) -> Option<DeTable<'a>> {
+        let (root, errors) = DeTable::parse_recoverable(of.text);
         let mut line_end = 0;
         for error in &errors {
-            let at = error.span().unwrap_or(self.text.len()..self.text.len());
+            let at = error.span().unwrap_or(of.text.len()..of.text.len());
             // One syntax error makes the parser fail on the rest of its line, too.
             if at.start >= line_end {
-                let rest = self.text.get(at.start..).and_then(|rest| rest.find('\n'));
+                let rest = of.text.get(at.start..).and_then(|rest| rest.find('\n'));
                 line_end =
                     rest.map_or(usize::MAX, |newline| at.start.saturating_add(newline).saturating_add(1));
+                let at = at.start.saturating_add(of.start)..at.end.saturating_add(of.start);
                 self.problem(at, format!("not valid TOML: {}", error.message()), "");
             }
         }
-        errors.is_empty().then_some(root)
+        let root = errors.is_empty().then(|| root.into_inner())?;
+        Some(if of.start == 0 { root } else { moved(root, of.start) })
+    }
+
+    /// The text that has this place, and the place in it.
+    fn text_at(&self, at: usize) -> Option<(&PlacedText<'a>, usize)> {
+        let behind = self.texts.partition_point(|text| text.start <= at);
+        let text = self.texts.get(behind.saturating_sub(1))?;
+        Some((text, at.saturating_sub(text.start)))
+    }
+
+    /// `FILE:LINE:COLUMN`, for messages about another place.
+    pub(crate) fn place_of(&self, at: usize) -> String {
+        let Some((text, at)) = self.text_at(at) else { return String::new() };
+        place(text.file.unwrap_or(Path::new("")), text.text, at)
     }
 
     /// Adds a problem. Without separate advice, the message may have the form "problem; advice".
@@ -81,7 +132,7 @@ impl<'a> Report<'a> {
 
     /// The result, if there are no problems.
     pub(crate) fn finish<T>(self, read: Option<T>) -> Result<T, ConfigError> {
-        let mut found = self.found.into_inner();
+        let mut found = self.found.take();
         match read {
             Some(read) if found.is_empty() => Ok(read),
             _ if found.is_empty() => Err(ConfigError::whole("the config cannot be read", "")),
@@ -90,18 +141,22 @@ impl<'a> Report<'a> {
                 let unlisted = found.len().saturating_sub(PROBLEMS_MAX);
                 found.truncate(PROBLEMS_MAX);
                 let problem = |found: &Found| {
-                    let word = self.text.get(found.at.clone()).unwrap_or_default();
-                    let excerpt = Excerpt::of(self.text, &found.at);
-                    ConfigProblem::new(Some(excerpt), word, &found.message, &found.advice)
+                    let (of, start) = self.text_at(found.at.start)?;
+                    let at = start..found.at.end.saturating_sub(of.start);
+                    let word = of.text.get(at.clone()).unwrap_or_default();
+                    let excerpt = Excerpt::of(of.text, &at);
+                    let problem = ConfigProblem::new(Some(excerpt), word, &found.message, &found.advice);
+                    Some(problem.in_file(of.file))
                 };
-                Err(ConfigError::new(found.iter().map(problem).collect(), unlisted))
+                Err(ConfigError::new(found.iter().filter_map(problem).collect(), unlisted))
             }
         }
     }
 
     /// Where a string's value begins in the text, if it is written literally, without escapes.
     fn start_of_value(&self, string: &Spanned<&str>) -> Option<usize> {
-        let raw = self.text.get(string.span())?;
+        let (of, start) = self.text_at(string.span().start)?;
+        let raw = of.text.get(start..string.span().end.saturating_sub(of.start))?;
         let quote = match raw.get(..3) {
             Some(quote @ ("\"\"\"" | "'''")) => quote,
             _ => raw.get(..1).filter(|quote| matches!(*quote, "\"" | "'"))?,
@@ -117,6 +172,12 @@ impl<'a> Report<'a> {
     }
 }
 
+/// `FILE:LINE:COLUMN` of a place in a file's text.
+pub(crate) fn place(file: &Path, text: &str, at: usize) -> String {
+    let (line, column) = line_and_column(text, at);
+    format!("{}:{line}:{column}", file.display())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -125,7 +186,7 @@ mod tests {
     fn values<'a>(text: &'a str) -> Vec<Option<&'a str>> {
         let report = Report::new(text);
         let root = report.tables().unwrap();
-        let array = root.get_ref().get("a").unwrap().get_ref().as_array().unwrap();
+        let array = root.get("a").unwrap().get_ref().as_array().unwrap();
         let value = |item: &Spanned<toml::de::DeValue<'a>>| {
             let string = Spanned::new(item.span(), item.get_ref().as_str().unwrap());
             let start = report.start_of_value(&string)?;

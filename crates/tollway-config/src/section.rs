@@ -6,6 +6,7 @@ use tollway_core::{Span, WhenStoreFails, read_span};
 use toml::Spanned;
 use toml::de::{DeString, DeTable, DeValue};
 
+use crate::include::INCLUDE;
 use crate::millionths::Millionths;
 use crate::report::Report;
 use crate::sections::{SECTIONS, SECTIONS_TO_COME};
@@ -203,7 +204,7 @@ impl<'a> Section<'a> {
             self.known.iter().all(|key| SECTIONS.contains(key)),
             "SECTIONS names all that are read"
         );
-        self.known = SECTIONS.to_vec();
+        self.known = SECTIONS.into_iter().chain([INCLUDE]).collect();
         for key in SECTIONS_TO_COME {
             self.not_yet(key);
         }

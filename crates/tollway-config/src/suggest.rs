@@ -1,18 +1,30 @@
 //! "Did you mean" for keys and words.
 
+use tollway_core::bounds::NAMES_COMPARED_MAX;
 use tollway_core::nearest;
 
-/// Advice for an unknown word: the closest known one, else all of them.
+/// How many known words are listed: errors keep about as many.
+const WORDS_LISTED_MAX: usize = 50;
+
+/// Advice for an unknown word: the closest known one, else all of them, or the first of very many.
 pub fn advice(word: &str, known: &[&str]) -> String {
-    match meant(word, known) {
-        Some(meant) => format!("did you mean {meant:?}?"),
-        None => format!("expected one of {}", known.join(", ")),
+    match (meant(word, known), known.get(..WORDS_LISTED_MAX)) {
+        (Some(meant), _) => format!("did you mean {meant:?}?"),
+        (None, Some(first)) if known.len() > WORDS_LISTED_MAX => {
+            let more = known.len().saturating_sub(WORDS_LISTED_MAX);
+            format!("expected one of {} and {more} more", first.join(", "))
+        }
+        (None, _) => format!("expected one of {}", known.join(", ")),
     }
 }
 
-/// The nearest word, or one with a common prefix or containment: `policy` for `policies`, `wait` for `max_wait`.
+/// The nearest word, or one with a common prefix or containment: `policy` for `policies`, `wait` for `max_wait`. None of very
+/// many words, which would be compared for each mistake.
 pub fn meant<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
     const ALIKE_CHARS: usize = 4;
+    if known.len() > NAMES_COMPARED_MAX {
+        return None;
+    }
     let word = word.to_lowercase();
     let beginning: String = word.chars().take(ALIKE_CHARS).collect();
     let alike = |known: &&&str| {

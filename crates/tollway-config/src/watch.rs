@@ -1,4 +1,4 @@
-//! Hot reload: a thread that polls the file and reports when its content changes.
+//! Hot reload: a thread that polls the files of a config and reports when their contents change.
 //!
 //! It compares content, not times or events: so it detects a file that is replaced, renamed into place or edited in place,
 //! and a symlink that changes its target.
@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use crate::error::ConfigError;
 use crate::file::{self, ConfigFile};
+use crate::include::{ConfigText, read_all};
 use crate::sections::FromConfig;
 
 /// The default polling interval.
@@ -31,7 +32,7 @@ pub struct ConfigWatch {
 }
 
 impl<C: FromConfig> ConfigFile<C> {
-    /// Watches the file for changes since it was loaded, and reads it every `interval` (see [`WATCH_INTERVAL`]).
+    /// Watches the file and those that it includes for changes since they were loaded, and reads it every `interval` (see [`WATCH_INTERVAL`]).
     ///
     /// `changed` runs on the watch's own thread: with the config when new content is valid; with the error, once per
     /// content, when it is invalid, and once when it cannot be read. The caller then keeps the old config. Content that is
@@ -47,7 +48,7 @@ impl<C: FromConfig> ConfigFile<C> {
             // The working directory may change while the watch runs.
             path: std::path::absolute(&self.path)?,
             shown: self.path,
-            told: Ok(self.content),
+            told: Ok(self.texts),
             unsettled: None,
         };
         let (stop, stopped) = channel();
@@ -86,8 +87,8 @@ fn run<C: FromConfig>(
     }
 }
 
-/// The content of the file, or why it cannot be read.
-type Seen = Result<Vec<u8>, ConfigError>;
+/// The texts of the files, or why they cannot be read.
+type Seen = Result<Vec<ConfigText>, ConfigError>;
 
 /// Compares the file with the last reported state.
 struct Looker {
@@ -113,7 +114,7 @@ impl Looker {
         }
         self.unsettled = None;
         let news = match &seen {
-            Ok(content) => file::parse_file(&self.shown, content),
+            Ok(texts) => file::parse_files(&self.shown, texts),
             Err(error) => Err(error.clone()),
         };
         self.told = seen;
@@ -127,6 +128,6 @@ fn read_file(path: &Path, shown: &Path) -> Seen {
         Ok(metadata) if !metadata.is_file() => {
             Err(ConfigError::whole("not a file, so it cannot be watched", "").in_file(shown))
         }
-        _ => file::read(path, shown),
+        _ => read_all(path, shown, path.parent().unwrap_or(Path::new(""))),
     }
 }

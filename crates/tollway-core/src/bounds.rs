@@ -87,3 +87,6 @@ pub const ACCOUNTS_LISTED_MAX: usize = 10_000;
 
 /// From how much of its memory on a store raises an alarm, in millionths: time is left to raise the bound.
 pub const MEMORY_ALARM: u64 = 800_000;
+
+/// With how many known names an unknown one is compared, to suggest the nearest: a request may bring any number of them.
+pub const NAMES_COMPARED_MAX: usize = 1_024;

@@ -1,5 +1,6 @@
 //! Names, subjects and ids: text that is validated when it is created.
 
+use std::borrow::Borrow;
 use std::fmt;
 
 use compact_str::CompactString;
@@ -61,6 +62,13 @@ impl Name {
     /// The text.
     pub fn as_str(&self) -> &str {
         &self.0
+    }
+}
+
+/// So that maps by name are searched with a text. Both have the same order and hash.
+impl Borrow<str> for Name {
+    fn borrow(&self) -> &str {
+        self.as_str()
     }
 }
 

@@ -1,5 +1,7 @@
 //! Suggestions for "did you mean": the known word closest to a misspelled one.
 
+use crate::bounds::NAMES_COMPARED_MAX;
+
 /// The candidate nearest to `word`, if it is close enough to be a likely misspelling.
 ///
 /// ```
@@ -7,6 +9,10 @@
 /// assert_eq!(tollway_core::nearest("fortnight", ["second", "minute"]), None);
 /// ```
 pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let candidates: Vec<&str> = candidates.into_iter().take(NAMES_COMPARED_MAX.saturating_add(1)).collect();
+    if candidates.len() > NAMES_COMPARED_MAX {
+        return None;
+    }
     let word: Vec<char> = word.to_lowercase().chars().take(64).collect();
     let enough = word.len().div_ceil(3);
     candidates

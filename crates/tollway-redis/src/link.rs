@@ -127,7 +127,7 @@ impl Link for RedisLink {
             }
             self.round(&mut sent_calls).await;
         }
-        let unfinished = || Err(not_understood("it requests sent calendar window after the other"));
+        let unfinished = || Err(not_understood("the script requests one calendar window after another"));
         sent_calls.into_iter().map(|sent| sent.result.unwrap_or_else(unfinished)).collect()
     }
 }

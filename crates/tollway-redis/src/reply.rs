@@ -78,8 +78,8 @@ fn decision(packed: &[Packed], charges: &[Charge]) -> Option<Decision> {
     }
 }
 
-/// Used, resets_at, as_of and, if it is adaptive, the burst and the grants of each limit, then the end of the hold on each charge, in one
-/// flat list; empty if they were not requested. The layout consumers has no holds.
+/// Of each limit what is used, when it resets, the time of the reading and, if it is adaptive, the burst and the grants; then
+/// the end of the hold on each charge. One flat list; empty if they were not requested. The layout consumers has no holds.
 pub(crate) fn statuses(packed: &Packed, charges: &[Charge]) -> Option<SmallVec<[ChargeStatus; 1]>> {
     let Some(shown) = packed.list() else { return Some(SmallVec::new()) };
     let mut shown = shown.iter();

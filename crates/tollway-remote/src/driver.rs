@@ -16,7 +16,7 @@ use crate::alarm::raise_if_over;
 use crate::backoff::Backoff;
 use crate::lane::{InFlightCall, Lane, QueuedOperation, Reply};
 use crate::lost::return_operation;
-use crate::{Call, Link, OPERATIONS_PER_CALL_MAX, Options, RETRY_FOR, THROTTLED_RETRIES_MAX, Tag};
+use crate::{Call, Link, OPERATIONS_PER_CALL_MAX, Options, RETRY_FOR, THROTTLED_RETRIES_MAX, Tag, UNDO_FOR};
 
 /// How many operations are collected before anything is sent.
 const COLLECTED_MAX: usize = 1_024;
@@ -48,6 +48,8 @@ pub(crate) struct Driver<L> {
     again: BinaryHeap<Reverse<(Instant, Tag)>>,
     backoff: Backoff,
     sequence: u64,
+    /// When the store last answered a call.
+    answered_at: Option<Instant>,
 }
 
 impl<L: Link> Driver<L> {
@@ -63,6 +65,7 @@ impl<L: Link> Driver<L> {
             again: BinaryHeap::new(),
             backoff: Backoff::default(),
             sequence: 0,
+            answered_at: None,
         }
     }
 
@@ -163,11 +166,19 @@ impl<L: Link> Driver<L> {
             if flight.out || now < flight.send_at {
                 return None;
             }
-            if flight.unclear || flight.is_wanted() {
+            let age = now.duration_since(flight.first_sent);
+            let is_silent = self.answered_at.is_none_or(|answered| answered < flight.failed_at);
+            let waits = age >= RETRY_FOR && is_silent && flight.is_only_undone();
+            if waits && age < UNDO_FOR {
+                flight.send_at = now + self.backoff.after(flight.attempts);
+                self.again.push(Reverse((flight.send_at, tag.clone())));
+                return None;
+            }
+            if !waits && (flight.unclear || flight.is_wanted()) {
                 flight.out = true;
                 return Some(Arc::clone(&flight.call));
             }
-            // It was certainly not applied, and no caller waits for it.
+            // It was certainly not applied and no caller waits for it, or the store was silent for too long.
             lane.flight = None;
         }
         lane.waiting.retain(QueuedOperation::is_wanted);
@@ -204,6 +215,7 @@ impl<L: Link> Driver<L> {
     }
 
     fn succeeded(&mut self, flight: InFlightCall, outcomes: Outcomes) {
+        self.answered_at = Some(Instant::now());
         let told = flight.replies.into_iter().zip(&*flight.call.operations).zip(outcomes);
         for (((_, mut reply), operation), outcome) in told {
             raise_if_over(operation, &outcome);
@@ -229,8 +241,10 @@ impl<L: Link> Driver<L> {
     fn failed(&mut self, mut flight: InFlightCall, error: StoreError) {
         flight.out = false;
         flight.unclear |= error.retry == Retry::Unclear;
-        flight.send_at = Instant::now() + self.backoff.after(flight.attempts);
-        let in_time = flight.send_at.duration_since(flight.first_sent) < RETRY_FOR;
+        flight.failed_at = Instant::now();
+        flight.send_at = flight.failed_at + self.backoff.after(flight.attempts);
+        let resent_for = if flight.is_only_undone() { UNDO_FOR } else { RETRY_FOR };
+        let in_time = flight.send_at.duration_since(flight.first_sent) < resent_for;
         let throttled = error.fault == Fault::Throttled && flight.attempts > THROTTLED_RETRIES_MAX;
         // A call that was certainly not applied is resent only while a caller waits; one that may have been is resent anyway.
         let wanted = flight.unclear || if throttled { flight.gives_back() } else { flight.is_wanted() };
@@ -288,3 +302,6 @@ impl<L: Link> Driver<L> {
         .await;
     }
 }
+
+#[cfg(test)]
+mod tests;

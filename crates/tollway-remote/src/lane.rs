@@ -62,6 +62,8 @@ pub(crate) struct InFlightCall {
     pub(crate) attempts: u32,
     /// When to send it at the earliest.
     pub(crate) send_at: Instant,
+    /// When the last attempt failed.
+    pub(crate) failed_at: Instant,
     /// Whether it is on the network now, rather than waiting for a resend.
     pub(crate) out: bool,
     /// Whether an attempt may have been applied.
@@ -86,6 +88,16 @@ impl InFlightCall {
     /// Whether to resend it: a caller waits for one of its operations, or one of them returns units.
     pub(crate) fn is_wanted(&self) -> bool {
         self.replies.iter().any(|(_, reply)| reply.is_awaited()) || self.gives_back()
+    }
+
+    /// Whether all that a resend does is return what was granted: no caller waits, and there is nothing else in it.
+    pub(crate) fn is_only_undone(&self) -> bool {
+        let undone = |operation: &Operation| match &operation.action {
+            Action::Take(terms) => terms.call.is_none(),
+            Action::Preview(_) | Action::Peek => true,
+            _ => false,
+        };
+        !self.replies.iter().any(|(_, reply)| reply.is_awaited()) && self.call.operations.iter().all(undone)
     }
 
     /// Whether one of its operations returns units.
@@ -116,6 +128,7 @@ impl InFlightCall {
             first_sent: now,
             attempts: 1,
             send_at: now,
+            failed_at: now,
             out: true,
             unclear: false,
             last_error: None,

@@ -15,7 +15,7 @@
 //! A call carries the writer (this process) and a sequence. In the same atomic step the store keeps the last sequence of
 //! each writer and tag, with its response, for [`ANSWER_KEPT`]. A resent call with an applied sequence gets the first
 //! response again. No call is resent later than [`RETRY_FOR`] after it was first sent, so the response of an applied call is
-//! still there.
+//! still there; but for takes that are only resent to be returned ([`UNDO_FOR`]).
 //!
 //! # Deadlines
 //!
@@ -48,6 +48,11 @@ pub const ANSWER_KEPT: Duration = Duration::from_secs(60);
 
 /// How long after the first send a call may be resent.
 pub const RETRY_FOR: Duration = Duration::from_secs(30);
+
+/// How long a take that may have been applied is resent when no caller waits for it: its grant is returned. A store that was
+/// frozen for longer than [`RETRY_FOR`] may apply it in the end. After that time it is resent only once the store has answered
+/// another call: the store may have forgotten its answer, and then what is granted a second time is returned.
+pub const UNDO_FOR: Duration = Duration::from_secs(600);
 
 /// How often a throttled call is retried.
 pub const THROTTLED_RETRIES_MAX: u32 = 5;

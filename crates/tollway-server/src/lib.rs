@@ -53,8 +53,8 @@ pub use bounds::{
 };
 pub use config::{
     CONNECTIONS_DEFAULT, CONNECTIONS_PER_ADDRESS_DEFAULT, ConfigWithServer, DescriptorRule, DescriptorTarget,
-    ENTRIES_PER_RULE_MAX, EntryPattern, GRACE_DEFAULT, ListenAddress, NamedToken, NewSubjectsRate,
-    ServerConfig, SubjectPiece, SubjectTemplate, TlsFiles, Token, TokenRight, ValuePattern,
+    ENTRIES_PER_RULE_MAX, EntryPattern, GRACE_DEFAULT, ListenAddress, MetricsDetail, NamedToken,
+    NewSubjectsRate, ServerConfig, SubjectPiece, SubjectTemplate, TlsFiles, Token, TokenRight, ValuePattern,
 };
 pub use error::ServeError;
 pub use exposure::Exposure;

@@ -32,6 +32,7 @@ pub fn needs_restart(in_force: &ServerConfig, read: &ServerConfig) -> Vec<&'stat
         decisions_token: _,
         named_tokens: _,
         allowed_origins: _,
+        metrics: _,
     } = in_force;
     let keys = [
         ("listen", *listen == read.listen),

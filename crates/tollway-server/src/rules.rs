@@ -8,7 +8,7 @@ use tollway_inbound::headers::HeaderChoice;
 use crate::admin::Tokens;
 use crate::grpc::Descriptors;
 use crate::http::AllowedCallers;
-use crate::{ServeError, ServerConfig};
+use crate::{MetricsDetail, ServeError, ServerConfig};
 
 /// The settings that a reload can change.
 pub(crate) struct Rules {
@@ -17,6 +17,7 @@ pub(crate) struct Rules {
     pub(crate) tokens: Tokens,
     pub(crate) descriptors: Descriptors,
     pub(crate) callers: AllowedCallers,
+    pub(crate) metrics: MetricsDetail,
     headers: HeaderChoice,
     headers_named: bool,
     policy_headers: BTreeMap<String, HeaderChoice>,
@@ -37,6 +38,7 @@ impl Rules {
             tokens: Tokens::read(config)?,
             descriptors: Descriptors::new(&config.descriptors),
             callers: AllowedCallers::new(config),
+            metrics: config.metrics,
             headers: config.headers,
             headers_named: config.headers_named,
             policy_headers: config.policy_headers.clone(),

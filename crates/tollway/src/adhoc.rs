@@ -35,27 +35,26 @@ impl Limiter {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn bind(&self, policy: Policy) -> Result<PolicyHandle, BindError> {
-        self.bind_with(policy, Metrics::of_callers)
+        self.bind_with(policy, |metrics| Some(metrics.of_callers()))
     }
 
     /// Like [`bind`](Self::bind), and counted under the policy's own name and limits in the [metrics](Self::samples), where
     /// others share `of_callers`. For names that the program chooses: each makes series that stay.
     pub fn bind_counted(&self, policy: Policy) -> Result<PolicyHandle, BindError> {
-        let counted = policy.clone();
-        self.bind_with(policy, |metrics| metrics.of(&counted))
+        self.bind_with(policy, |_| None)
     }
 
     fn bind_with(
         &self,
         policy: Policy,
-        counts: impl FnOnce(&Metrics) -> Arc<PolicyCounts>,
+        counts: impl FnOnce(&Metrics) -> Option<Arc<PolicyCounts>>,
     ) -> Result<PolicyHandle, BindError> {
         let registry = self.registry();
         if registry.find(policy.name().as_str()).is_ok() {
             return Err(BindError::Configured(policy.name().clone()));
         }
         let state = Arc::clone(registry.state());
-        let counts = state.metrics.as_ref().map(counts);
+        let counts = state.metrics.as_ref().and_then(counts);
         let bound = BoundPolicy::of_caller(state, Arc::new(policy), registry.generation(), counts);
         Ok(PolicyHandle::bound_by_caller(self.clone(), &bound))
     }

@@ -1,8 +1,9 @@
 //! The apis of a limiter: vendors that are called.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
-use tollway_core::Policy;
+use tollway_core::{Name, Policy};
 
 use crate::config::Api;
 use crate::{BuildError, Config, Limiter, LimiterBuilder};
@@ -30,10 +31,11 @@ pub(crate) fn brought_policies(api: &Api) -> impl Iterator<Item = Policy> {
 /// The apis of a config, and those that the program brought and the config does not have: a reload must not take them away.
 pub(crate) fn with_own_apis(config: &Config, own: &[Arc<Api>]) -> (Vec<Arc<Api>>, Vec<Arc<Policy>>) {
     let (mut apis, mut policies) = (config.apis().to_vec(), config.policies().to_vec());
+    let mut added: HashSet<Name> = HashSet::new();
     for api in own.iter().filter(|api| config.api(api.name().as_str()).is_none()) {
         apis.push(Arc::clone(api));
         for policy in brought_policies(api) {
-            if !policies.iter().any(|known| known.name() == policy.name()) {
+            if config.policy(policy.name().as_str()).is_none() && added.insert(policy.name().clone()) {
                 policies.push(Arc::new(policy));
             }
         }
@@ -58,7 +60,7 @@ impl LimiterBuilder {
     pub fn with_api(mut self, api: impl Into<Arc<Api>>) -> Result<Self, BuildError> {
         let api = api.into();
         for policy in brought_policies(&api) {
-            if !self.policies.iter().any(|known| known.name() == policy.name()) {
+            if !self.policies.contains_key(policy.name()) {
                 self = self.with_policy(policy)?;
             }
         }

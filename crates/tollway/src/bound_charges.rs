@@ -115,7 +115,7 @@ impl BoundCharges {
         }
         if decision.would_deny != 0 {
             let shadows = self.bounds.iter().enumerate().filter(|(index, _)| decision.would_deny_of(*index));
-            shadows.filter_map(|(_, bound)| bound.counts.as_ref()).for_each(|counts| counts.would_deny());
+            shadows.filter_map(|(_, bound)| bound.counts()).for_each(|counts| counts.would_deny());
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 use std::hash::{BuildHasher, RandomState};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use tollway_core::{Cost, FastDecision, PermitId, Policy, Reading};
 use tollway_memory::KeptDenial;
@@ -23,8 +23,8 @@ pub(crate) struct BoundPolicy {
     pub(crate) generation: u64,
     /// Present if the policy leases and the store is not in this process.
     pub(crate) leases: Option<Arc<Leases>>,
-    /// Present if the limiter has metrics.
-    pub(crate) counts: Option<Arc<PolicyCounts>>,
+    /// Made by the first take, so that a policy without takes costs no counters. Stays empty if the limiter has no metrics.
+    counts: OnceLock<Arc<PolicyCounts>>,
     /// The limit that an operator has set to 0, by index: nothing is granted until that changes.
     pub(crate) stopped: Option<usize>,
     /// The recent grants; only for policies of outbound apis.
@@ -38,10 +38,10 @@ pub(crate) struct BoundPolicy {
 impl BoundPolicy {
     pub(crate) fn new(state: Arc<LimiterState>, policy: Arc<Policy>, generation: u64) -> Self {
         let leases = state.leases_of(&policy);
-        let counts = state.metrics.as_ref().map(|metrics| metrics.of(&policy));
         let recent = state.recent_grants_of(&policy);
         let accounts_made = state.accounts_made_of(&policy);
-        Self { state, policy, generation, leases, counts, stopped: None, recent, accounts_made, denial: None }
+        let (counts, stopped, denial) = (OnceLock::new(), None, None);
+        Self { state, policy, generation, leases, counts, stopped, recent, accounts_made, denial }
     }
 
     /// The same, stopped by this limit.
@@ -49,13 +49,14 @@ impl BoundPolicy {
         Self { stopped, ..self }
     }
 
-    /// Binds a policy that the caller made itself.
+    /// Binds a policy that the caller made itself; `counts` if it has none of its own.
     pub(crate) fn of_caller(
         state: Arc<LimiterState>,
         policy: Arc<Policy>,
         generation: u64,
         counts: Option<Arc<PolicyCounts>>,
     ) -> Self {
+        let counts = counts.map_or_else(OnceLock::new, OnceLock::from);
         let leases = state.leases_of(&policy);
         // Each has its own: callers can make any number of policies.
         let accounts_made = state.bounds_subjects_of(&policy).then(Arc::default);
@@ -111,9 +112,16 @@ impl BoundPolicy {
         decided
     }
 
+    /// What is counted of its takes, if the limiter has metrics.
+    #[inline(always)]
+    pub(crate) fn counts(&self) -> Option<&PolicyCounts> {
+        let metrics = self.state.metrics.as_ref()?;
+        Some(self.counts.get_or_init(|| metrics.of(&self.policy)))
+    }
+
     #[inline(always)]
     fn count(&self, decided: Option<&FastDecision>, subject: &str, cost: &Cost) {
-        if let (Some(counts), Some(decided)) = (&self.counts, decided) {
+        if let (Some(counts), Some(decided)) = (self.counts(), decided) {
             match decided {
                 FastDecision::Granted { .. } => counts.granted(subject, cost),
                 FastDecision::Denied { limit, .. } => counts.denied(*limit),

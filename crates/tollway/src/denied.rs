@@ -66,7 +66,7 @@ impl Denied {
     }
 
     pub(crate) fn count(&self) {
-        if let Some(counts) = &self.bound.counts {
+        if let Some(counts) = self.bound.counts() {
             counts.denied(self.denial.limit);
         }
     }

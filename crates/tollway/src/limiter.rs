@@ -1,6 +1,7 @@
 //! The limiter: policies over a store, in the hands of a program.
 
 use std::collections::HashSet;
+use std::collections::btree_map::{BTreeMap, Entry};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -193,9 +194,9 @@ impl Limiter {
 
     /// Replaces the policies. Usage is kept, by policy and limit.
     pub fn replace_policies(&self, policies: impl IntoIterator<Item = Policy>) -> Result<(), BuildError> {
-        let policies: Vec<Arc<Policy>> = policies.into_iter().map(Arc::new).collect();
-        check_names(&policies)?;
-        self.inner.registry.replace(policies);
+        let mut by_name = BTreeMap::new();
+        policies.into_iter().try_for_each(|policy| add_policy(&mut by_name, Arc::new(policy)))?;
+        self.inner.registry.replace(by_name.into_values());
         Ok(())
     }
 
@@ -251,7 +252,7 @@ impl Limiter {
 /// Puts a limiter together in code.
 #[derive(Default)]
 pub struct LimiterBuilder {
-    pub(crate) policies: Vec<Arc<Policy>>,
+    pub(crate) policies: BTreeMap<Name, Arc<Policy>>,
     pub(crate) api_policies: HashSet<Name>,
     /// The apis that the program brought itself.
     pub(crate) own_apis: Vec<Arc<Api>>,
@@ -280,8 +281,7 @@ impl LimiterBuilder {
 
     /// Adds a policy.
     pub fn with_policy(mut self, policy: impl Into<Arc<Policy>>) -> Result<Self, BuildError> {
-        self.policies.push(policy.into());
-        check_names(&self.policies)?;
+        add_policy(&mut self.policies, policy.into())?;
         Ok(self)
     }
 
@@ -318,11 +318,8 @@ impl LimiterBuilder {
 
     fn config_beside_store(mut self, config: &Config) -> Result<Self, BuildError> {
         let brought = &self.api_policies;
-        self.policies.retain(|policy| {
-            !brought.contains(policy.name()) || config.policy(policy.name().as_str()).is_none()
-        });
-        self.policies.extend(config.policies().iter().cloned());
-        check_names(&self.policies)?;
+        self.policies.retain(|name, _| !brought.contains(name) || config.policy(name.as_str()).is_none());
+        config.policies().iter().try_for_each(|policy| add_policy(&mut self.policies, Arc::clone(policy)))?;
         self.api_policies.extend(api_policies(config.apis()));
         self.add_apis(config.apis().iter().cloned());
         Ok(self.sources(config.sources()).incidents(config.incidents()))
@@ -444,7 +441,7 @@ impl LimiterBuilder {
         state.set_api_policies(self.api_policies);
         state.set_apis(&self.apis);
         state.set_own_apis(self.own_apis);
-        let registry = Registry::start(state, self.policies);
+        let registry = Registry::start(state, self.policies.into_values());
         follow_in_background(&registry);
         let polled_sources = Arc::new(PolledSources::default());
         for mut source_to_poll in self.sources {
@@ -480,11 +477,13 @@ fn api_policies(apis: &[Arc<Api>]) -> impl Iterator<Item = Name> {
     apis.iter().flat_map(|api| api.policies().cloned())
 }
 
-fn check_names(policies: &[Arc<Policy>]) -> Result<(), BuildError> {
-    for (index, policy) in policies.iter().enumerate() {
-        if policies.iter().skip(index + 1).any(|other| other.name() == policy.name()) {
-            return Err(BuildError::SamePolicy(policy.name().to_string()));
+/// Adds a policy. Two of one name would share their accounts.
+fn add_policy(policies: &mut BTreeMap<Name, Arc<Policy>>, policy: Arc<Policy>) -> Result<(), BuildError> {
+    match policies.entry(policy.name().clone()) {
+        Entry::Vacant(free) => {
+            free.insert(policy);
+            Ok(())
         }
+        Entry::Occupied(taken) => Err(BuildError::SamePolicy(taken.key().to_string())),
     }
-    Ok(())
 }

@@ -130,7 +130,7 @@ impl PendingTake {
         let state = self.state();
         let now = state.clock.now();
         let latency = now.since(sent_at);
-        if let Some(counts) = &self.charges.first().1.counts {
+        if let Some(counts) = self.charges.first().1.counts() {
             counts.latency.note(latency.into());
         }
         // An answer of the breaker says nothing about the store's latency.
@@ -167,7 +167,7 @@ impl PendingTake {
 
     /// Counts an undecided take under its first policy.
     fn failed(&self, error: StoreError) -> TakeError {
-        if let Some(counts) = &self.charges.first().1.counts {
+        if let Some(counts) = self.charges.first().1.counts() {
             counts.failed();
         }
         error.into()

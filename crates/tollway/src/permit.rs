@@ -145,7 +145,7 @@ impl Permit {
             return;
         }
         for (charge, bound) in self.charges.iter() {
-            if let Some(counts) = &bound.counts {
+            if let Some(counts) = bound.counts() {
                 counts.granted(charge.subject.as_str(), charge.cost());
             }
         }

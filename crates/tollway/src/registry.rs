@@ -14,7 +14,7 @@ use crate::state::LimiterState;
 /// The policies in force. Accounts are keyed by policy and limit names, so replacing policies loses no usage.
 pub(crate) struct Registry {
     state: Arc<LimiterState>,
-    policies: ArcSwap<HashMap<String, Arc<BoundPolicy>>>,
+    policies: ArcSwap<HashMap<Name, Arc<BoundPolicy>>>,
     /// Incremented by every replacement, so that a handle detects cheaply that it is out of date.
     generation: AtomicU64,
     /// What they are made of. The lock serialises replacements by the file watch, the program and the store.
@@ -25,11 +25,13 @@ pub(crate) struct Registry {
 #[derive(Default)]
 struct PolicyInputs {
     /// As the file or the program has them.
-    given: Vec<Arc<Policy>>,
+    given: HashMap<Name, Arc<Policy>>,
     /// Amounts read from sources; they override `given`.
     sourced: HashMap<Name, Vec<(Name, u64)>>,
-    /// Limits set in the store; they override both.
+    /// Limits set in the store; they override both. In the store's order.
     settings: Vec<Setting>,
+    /// The same by policy: every policy asks for its own.
+    settings_by_policy: HashMap<Name, Vec<Setting>>,
 }
 
 impl Registry {
@@ -53,7 +55,7 @@ impl Registry {
     /// Puts these policies in force.
     pub(crate) fn replace(&self, policies: impl IntoIterator<Item = Arc<Policy>>) {
         let mut inputs = self.inputs();
-        inputs.given = policies.into_iter().collect();
+        inputs.given = policies.into_iter().map(|policy| (policy.name().clone(), policy)).collect();
         self.warn_of_idle_bounds(&inputs);
         self.put_in_force(&inputs);
     }
@@ -62,7 +64,7 @@ impl Registry {
     pub(crate) fn set(&self, settings: Vec<Setting>) {
         let mut inputs = self.inputs();
         if inputs.settings != settings {
-            inputs.settings = settings;
+            inputs.set(settings);
             self.put_in_force(&inputs);
         }
     }
@@ -78,7 +80,7 @@ impl Registry {
 
     /// A policy as the file or the program has it.
     pub(crate) fn given(&self, policy: &Name) -> Option<Arc<Policy>> {
-        self.inputs().given.iter().find(|given| given.name() == policy).cloned()
+        self.inputs().given.get(policy).cloned()
     }
 
     /// The limits set in the store, as this process last read them.
@@ -89,19 +91,16 @@ impl Registry {
     /// When the amount of a limit in force was set in the store, if it was.
     pub(crate) fn set_at(&self, policy: &str, limit: &str) -> Option<Timestamp> {
         let inputs = self.inputs();
-        let given = inputs.given.iter().find(|given| given.name().as_str() == policy)?;
+        let given = inputs.given.get(policy)?;
         let given = given.limits().iter().find(|given| given.name().as_str() == limit)?;
-        let of_this =
-            |setting: &&Setting| setting.policy.as_str() == policy && setting.limit.as_str() == limit;
-        let setting = inputs.settings.iter().find(of_this)?;
+        let setting = inputs.setting(policy, limit)?;
         (setting.amount == 0 || given.with_setting(setting).is_ok()).then_some(setting.set_at)
     }
 
     /// Whether a limit was set to 0, which stops its policy.
     pub(crate) fn is_stopped(&self, policy: &str, limit: &str) -> bool {
         let inputs = self.inputs();
-        let given = inputs.given.iter().find(|given| given.name().as_str() == policy);
-        given.is_some_and(|given| inputs.amount_set(given, limit) == Some(0))
+        inputs.given.get(policy).is_some_and(|given| inputs.amount_set(given, limit) == Some(0))
     }
 
     fn inputs(&self) -> MutexGuard<'_, PolicyInputs> {
@@ -112,7 +111,7 @@ impl Registry {
     fn warn_of_idle_bounds(&self, inputs: &PolicyInputs) {
         let bounded = |policy: &&Arc<Policy>| policy.subjects_max().is_some();
         let idle =
-            inputs.given.iter().filter(bounded).filter(|policy| !self.state.bounds_subjects_of(policy));
+            inputs.given.values().filter(bounded).filter(|policy| !self.state.bounds_subjects_of(policy));
         idle.for_each(|policy| {
             tracing::warn!(policy = %policy.name(), "`subjects_max` has no effect: only a store in Redis bounds subjects");
         });
@@ -123,9 +122,9 @@ impl Registry {
         let bind = |policy: &Arc<Policy>| {
             let (policy, stopped) = (inputs.in_force(policy), inputs.stopped(policy));
             let bound = BoundPolicy::new(Arc::clone(&self.state), Arc::clone(&policy), generation);
-            (policy.name().to_string(), Arc::new(bound.with_stop(stopped)))
+            (policy.name().clone(), Arc::new(bound.with_stop(stopped)))
         };
-        self.policies.store(Arc::new(inputs.given.iter().map(bind).collect()));
+        self.policies.store(Arc::new(inputs.given.values().map(bind).collect()));
         self.generation.store(generation, Ordering::Release);
         // Queued takes may be granted under the new limits.
         self.state.queues.notify_all();
@@ -134,7 +133,7 @@ impl Registry {
     pub(crate) fn find(&self, name: &str) -> Result<Arc<BoundPolicy>, TakeError> {
         let policies = self.policies.load();
         policies.get(name).cloned().ok_or_else(|| {
-            let meant = nearest(name, policies.keys().map(String::as_str)).map(str::to_owned);
+            let meant = nearest(name, policies.keys().map(Name::as_str)).map(str::to_owned);
             TakeError::UnknownPolicy { name: name.chars().take(80).collect(), meant }
         })
     }
@@ -156,6 +155,23 @@ impl Registry {
 }
 
 impl PolicyInputs {
+    fn set(&mut self, settings: Vec<Setting>) {
+        self.settings_by_policy.clear();
+        for setting in &settings {
+            let of_policy = self.settings_by_policy.entry(setting.policy.clone()).or_default();
+            of_policy.push(setting.clone());
+        }
+        self.settings = settings;
+    }
+
+    fn settings_of(&self, policy: &str) -> &[Setting] {
+        self.settings_by_policy.get(policy).map_or(&[], Vec::as_slice)
+    }
+
+    fn setting(&self, policy: &str, limit: &str) -> Option<&Setting> {
+        self.settings_of(policy).iter().find(|setting| setting.limit.as_str() == limit)
+    }
+
     /// The first limit of a policy that was set to 0.
     fn stopped(&self, policy: &Policy) -> Option<usize> {
         policy.limits().iter().position(|limit| self.amount_set(policy, limit.name().as_str()) == Some(0))
@@ -163,10 +179,8 @@ impl PolicyInputs {
 
     /// The amount of a limit that was set in the store, else read from a source.
     fn amount_set(&self, policy: &Policy, limit: &str) -> Option<u64> {
-        let of_this =
-            |setting: &&Setting| setting.policy == *policy.name() && setting.limit.as_str() == limit;
         let sourced = || self.sourced.get(policy.name())?.iter().find(|(name, _)| name.as_str() == limit);
-        let setting = self.settings.iter().find(of_this).map(|setting| setting.amount);
+        let setting = self.setting(policy.name().as_str(), limit).map(|setting| setting.amount);
         setting.or_else(|| sourced().map(|(_, amount)| *amount))
     }
 
@@ -174,8 +188,7 @@ impl PolicyInputs {
     /// warning.
     fn in_force(&self, policy: &Arc<Policy>) -> Arc<Policy> {
         let sourced = self.sourced.get(policy.name()).map_or(&[][..], Vec::as_slice);
-        let settings: Vec<&Setting> =
-            self.settings.iter().filter(|setting| setting.policy == *policy.name()).collect();
+        let settings = self.settings_of(policy.name().as_str());
         if sourced.is_empty() && settings.is_empty() {
             return Arc::clone(policy);
         }

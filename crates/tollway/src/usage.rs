@@ -77,6 +77,23 @@ pub(crate) fn usage_of_each(
     })
 }
 
+/// The usage of the shared subject of each policy, in their order.
+pub(crate) async fn usage_of_shared(bounds: Vec<Arc<BoundPolicy>>) -> Result<Vec<Usage>, TakeError> {
+    let peek = |bound: &Arc<BoundPolicy>| Operation {
+        charges: Charges::from_buf([Charge::new(Arc::clone(&bound.policy), Subject::SHARED)]),
+        action: Action::Peek,
+    };
+    let mut usages = Vec::with_capacity(bounds.len());
+    for some in bounds.chunks(OPERATIONS_PER_BATCH_MAX) {
+        let batch: Vec<Operation> = some.iter().map(peek).collect();
+        let Some(first) = some.first() else { break };
+        for outcome in first.state.store.apply(&batch).await.map_err(TakeError::from)? {
+            usages.push(usage_in(outcome)?);
+        }
+    }
+    if usages.len() == bounds.len() { Ok(usages) } else { Err(wrong_answer().into()) }
+}
+
 /// The accounts in the store; `None` if it cannot list them.
 pub(crate) fn accounts(
     state: &Arc<LimiterState>,

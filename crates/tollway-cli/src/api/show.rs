@@ -64,8 +64,7 @@ pub(super) fn find(config: &Config, name: &str) -> Result<Api, Failure> {
         let names = config.apis().iter().map(|api| api.name().as_str());
         let names: Vec<&str> =
             names.chain(Api::profiles().iter().map(|profile| profile.name().as_str())).collect();
-        let failure =
-            Failure::new(Exit::CONFIG, format!("neither the config nor the profiles have an api {name:?}"));
+        let failure = Failure::not_found(format!("neither the config nor the profiles have an api {name:?}"));
         match suggest::meant(name, &names) {
             Some(meant) => failure.advise(format!("did you mean {meant:?}?")),
             None => failure.advise("`tollway api list` lists them"),

@@ -3,7 +3,7 @@
 //! One file per check: `consumers` (switch, callers and records), `store` (reachability, clock, writes and expiry), `redis`
 //! (keys and memory), `aws` (queues, ledger, parameters and topic), `pipelines` (jobs that no worker claims), `listeners` (what other machines reach), `readable_files` (what
 //! other users read), `compare` (another config), `server` (a running server, over `http`). `finding` is the result of a
-//! check, `store_url` handles credentials in URLs, `shell` quotes words of the commands in fixes.
+//! check, `store_url` handles credentials in URLs.
 
 #[cfg(feature = "aws")]
 mod aws;
@@ -18,7 +18,6 @@ mod readable_files;
 #[cfg(feature = "redis")]
 mod redis;
 mod server;
-mod shell;
 mod store;
 mod store_url;
 
@@ -26,6 +25,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use tollway::StoreUrl;
+use tollway_config::ConfigFile;
 use tollway_consumers::ConsumerId;
 use tollway_memory::{FileStore, WallClock};
 #[cfg(feature = "pipeline")]
@@ -33,6 +33,7 @@ use tollway_pipeline::{EngineUrl, SqliteEngine};
 
 use crate::context::{Context, WholeConfig};
 use crate::failure::{Exit, Failure};
+use crate::humanize::counted;
 use crate::log;
 use finding::{Finding, Findings};
 use store_url::FullStoreUrl;
@@ -88,14 +89,15 @@ pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<Exit, Fail
 
 /// Loads the config, or adds a finding.
 fn config(context: &Context, findings: &mut Findings) -> Option<WholeConfig> {
-    let loaded = context.config_path().and_then(|path| {
-        let config = WholeConfig::load(&path)?;
-        Ok((path, config))
-    });
+    let loaded = context.config_path().and_then(|path| Ok((ConfigFile::<WholeConfig>::load(&path)?, path)));
     match loaded {
-        Ok((path, config)) => {
-            findings.checked(format!("config {}", path.display()));
-            Some(config)
+        Ok((file, path)) => {
+            let included = match file.paths().count().saturating_sub(1) {
+                0 => String::new(),
+                more => format!(" and {} that it includes", counted(more as u64, "files")),
+            };
+            findings.checked(format!("config {}{included}", path.display()));
+            Some(file.into_config())
         }
         Err(failure) => {
             let why = "without a valid config, a process does not start, or keeps its previous limits";

@@ -7,8 +7,8 @@ use tollway::StoreUrl;
 use tollway_consumers::RecordsUrl;
 
 use super::finding::{Finding, Findings, NAMED_MAX};
-use super::shell::shell_word_or_dots;
 use crate::context::WholeConfig;
+use crate::shell::shell_word_or_dots;
 
 /// What SQLite and the pipeline keep beside a database.
 const BESIDE: [&str; 4] = ["-wal", "-shm", "-journal", "-owner"];

@@ -11,9 +11,9 @@ use tollway_server::Token;
 use super::compare::different;
 use super::finding::{Finding, Findings};
 use super::http::{Response, Server};
-use super::shell::shell_word_or_dots;
 use super::store_url::FullStoreUrl;
 use crate::context::WholeConfig;
+use crate::shell::shell_word_or_dots;
 
 const RATE_LIMITING: &str = "/obp/v3.1.0/management/rate-limiting";
 const REDIS: &str = "/health/redis";

@@ -41,7 +41,7 @@ fn find<'a>(incidents: &'a [Incident], id: &str) -> Result<&'a Incident, Failure
         (Some(incident), None) => Ok(incident),
         (Some(_), Some(_)) => Err(Failure::usage(format!("several incidents begin with {id:?}"))
             .advise("give more of the id; `tollway incidents --json` has all of it")),
-        (None, _) => Err(Failure::new(Exit::FAILED, format!("there is no incident {id:?}"))
+        (None, _) => Err(Failure::not_found(format!("there is no incident {id:?}"))
             .advise("`tollway incidents` lists them; the oldest are dropped")),
     }
 }

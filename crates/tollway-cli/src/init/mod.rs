@@ -77,13 +77,18 @@ pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<Exit, Fail
         return Ok(Exit::DONE);
     }
     let mut file = OpenOptions::new().write(true).create_new(true).open(path).map_err(|error| {
-        let failure = Failure::new(Exit::FAILED, format!("cannot write {}: {error}", path.display()));
+        let path = path.display();
         match error.kind() {
-            ErrorKind::AlreadyExists => failure.advise(format!(
-                "keep it and print the example: tollway init {} --output -",
-                what.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
-            )),
-            _ => failure,
+            ErrorKind::AlreadyExists => {
+                let name = what.to_possible_value();
+                let name = name.map_or_else(String::new, |value| value.get_name().to_owned());
+                Failure::new(Exit::FAILED, format!("{path} exists already, and is not overwritten")).advise(
+                    format!(
+                        "write another file: tollway init {name} --output FILE, or only print it: --output -"
+                    ),
+                )
+            }
+            _ => Failure::new(Exit::FAILED, format!("cannot write {path}: {error}")),
         }
     })?;
     file.write_all(what.text().as_bytes())?;

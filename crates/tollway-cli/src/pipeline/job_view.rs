@@ -34,11 +34,9 @@ pub(super) async fn find_in(engine: &dyn Administration, id_or_key: &str) -> Res
     let filter = Filter { key: Some(id_or_key.to_owned()), ..Filter::default() };
     let found = engine.scan(filter, None, FOUND_MAX).await?.items;
     if found.is_empty() {
-        return Err(Failure::new(
-            Exit::FAILED,
-            format!("there is no job with the number or key {id_or_key:?}"),
-        )
-        .advise("done jobs are forgotten after their stage's retention; is it another pipeline's?"));
+        let message = format!("there is no job with the number or key {id_or_key:?}");
+        return Err(Failure::not_found(message)
+            .advise("done jobs are forgotten after their stage's retention; is it another pipeline's?"));
     }
     Ok(found)
 }

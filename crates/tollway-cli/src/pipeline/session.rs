@@ -46,7 +46,7 @@ impl Which {
             (Some(name), _) => {
                 let found = pipelines.iter().find(|known| known.name.as_str() == name);
                 found.ok_or_else(|| {
-                    Failure::usage(format!("there is no pipeline {name:?}"))
+                    Failure::not_found(format!("there is no pipeline {name:?}"))
                         .advise(format!("there are: {}", names()))
                 })
             }
@@ -116,7 +116,7 @@ async fn noted_when_slow<T>(engine: &EngineUrl, opening: impl Future<Output = T>
 pub(super) fn stage_of(config: &PipelineConfig, name: &str) -> Result<tollway::core::Name, Failure> {
     config.stage(name).map(|stage| stage.name.clone()).ok_or_else(|| {
         let known: Vec<&str> = config.stages.iter().map(|stage| stage.name.as_str()).collect();
-        Failure::usage(format!("pipeline {} has no stage {name:?}", config.name))
+        Failure::not_found(format!("pipeline {} has no stage {name:?}", config.name))
             .advise(format!("its stages are {}", known.join(", ")))
     })
 }

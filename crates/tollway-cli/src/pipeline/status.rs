@@ -77,7 +77,7 @@ fn of_group(group: &str, session: &Session<'_>) -> Result<Exit, Failure> {
     let counts = session.wait(session.engine.group_counts(group))?;
     let output = session.context.output();
     if counts.is_empty() {
-        return Err(Failure::usage(format!("there is no job of group {group:?}"))
+        return Err(Failure::not_found(format!("there is no job of group {group:?}"))
             .advise("done jobs are forgotten after the stage's retention"));
     }
     if output.is_json() {

@@ -8,8 +8,8 @@ use tollway_plan::{Forecast, Load, PlanError, Scenario, replace_limit};
 
 use super::{Arguments, Column};
 use crate::context::Context;
-use crate::failure::{Exit, Failure};
-use crate::humanize;
+use crate::failure::Failure;
+use crate::humanize::{self, first_of};
 
 /// The forecast of the limits as they are, then one for each `--what-if`.
 pub(super) fn forecast(
@@ -42,12 +42,10 @@ fn configured(name: &str, context: &Context) -> Result<Arc<Policy>, Failure> {
     let config = context.config()?;
     let known = || config.policies().iter().map(|policy| policy.name().as_str());
     config.policy(name).cloned().ok_or_else(|| {
-        let failure = Failure::new(Exit::CONFIG, format!("there is no policy {name:?}"));
+        let failure = Failure::not_found(format!("there is no policy {name:?}"));
         match (nearest(name, known()), known().next()) {
             (Some(near), _) => failure.advise(format!("did you mean {near:?}?")),
-            (None, Some(_)) => {
-                failure.advise(format!("the config has {}", known().collect::<Vec<_>>().join(", ")))
-            }
+            (None, Some(_)) => failure.advise(format!("the config has {}", first_of(known()))),
             (None, None) => failure.advise("the config has no policies; give limits with --limit"),
         }
     })

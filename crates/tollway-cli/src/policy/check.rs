@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use serde_json::json;
 use tollway::config::ConfigProblem;
 use tollway::{Config, ConfigError};
+use tollway_config::ConfigFile;
 
 use super::report::Report;
 use super::{compare, findings, text};
@@ -49,14 +50,16 @@ pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<Exit, Fail
         Some(file) => file.clone(),
         None => context.config_path()?,
     };
-    let loaded = WholeConfig::load(&path)
-        .and_then(|config| Ok((config, load_old(arguments.against.as_deref(), &path)?)));
+    let loaded = ConfigFile::<WholeConfig>::load(&path)
+        .and_then(|file| Ok((file, load_old(arguments.against.as_deref(), &path)?)));
     match loaded {
-        Ok((config, old)) => {
+        Ok((file, old)) => {
+            let files: Vec<String> = file.paths().map(|path| path.display().to_string()).collect();
+            let config = file.into_config();
             let rules = config.server().map(|server| server.descriptors.clone()).unwrap_or_default();
             let config = config.into_limits();
             let changes = old.map(|(old_path, old)| compare::compare(old_path, &old, &config));
-            let report = Report::new(&path, &config, &rules, findings::all(&config), changes, context.now());
+            let report = Report::new(files, &config, &rules, findings::all(&config), changes, context.now());
             let output = context.output();
             if output.is_json() {
                 output.json(&report)?
@@ -90,10 +93,11 @@ fn exit_code(warnings: usize, strict: bool) -> Result<Exit, Failure> {
 
 /// The problems as JSON.
 fn problems(path: &Path, error: &ConfigError) -> serde_json::Value {
-    let file = error.file().unwrap_or(path).display().to_string();
+    let first = error.file().unwrap_or(path);
+    let file = first.display().to_string();
     let object = |problem: &ConfigProblem| {
         json!({
-            "file": file,
+            "file": problem.file().unwrap_or(first).display().to_string(),
             "line": problem.line(),
             "column": problem.column(),
             "word": problem.word(),

@@ -99,7 +99,7 @@ fn read(path: &Path) -> Result<(String, Vec<u8>), Failure> {
     let most = u64::try_from(FILE_BYTES_MAX).unwrap_or(u64::MAX).saturating_add(1);
     File::open(path)
         .and_then(|file| file.take(most).read_to_end(&mut bytes))
-        .map_err(|error| Failure::new(Exit::DATA, format!("{name}: {error}")))?;
+        .map_err(|error| Failure::unreadable(Exit::DATA, &name, &error))?;
     Ok((name, bytes))
 }
 

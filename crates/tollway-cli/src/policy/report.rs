@@ -1,7 +1,5 @@
 //! The result of `policy check`: serialized as JSON, or written as text by `text`.
 
-use std::path::Path;
-
 use serde::Serialize;
 use tollway::config::Api;
 use tollway::core::{Algorithm, Calendar, WhenStoreFails};
@@ -16,6 +14,9 @@ use super::findings::{Finding, Level};
 #[derive(Serialize)]
 pub(super) struct Report {
     pub(super) file: String,
+    /// The files that it includes.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) includes: Vec<String>,
     valid: bool,
     store: Option<String>,
     #[serde(skip)]
@@ -82,7 +83,7 @@ pub(super) struct DescriptorReport {
 
 impl Report {
     pub(super) fn new(
-        path: &Path,
+        files: Vec<String>,
         config: &Config,
         rules: &[DescriptorRule],
         findings: Vec<Finding>,
@@ -90,8 +91,11 @@ impl Report {
         now: Timestamp,
     ) -> Self {
         let (warnings, notes) = findings.into_iter().partition(|finding| finding.level == Level::Warning);
+        let mut files = files.into_iter();
+        let file = files.next().unwrap_or_default();
         Self {
-            file: path.display().to_string(),
+            file,
+            includes: files.collect(),
             valid: true,
             store: config.store().map(ToString::to_string),
             store_explained: explain::store(config.store()),

@@ -33,7 +33,11 @@ fn contents(report: &Report) -> String {
     if !report.apis.is_empty() {
         parts.push(number(report.apis.len(), "api", "apis"));
     }
-    parts.join(", ")
+    let included = match report.includes.len() {
+        0 => String::new(),
+        files => format!(" in it and {}", number(files, "included file", "included files")),
+    };
+    parts.join(", ") + &included
 }
 
 fn summary(report: &Report) -> String {

@@ -127,7 +127,7 @@ fn failed(program: &OsStr, error: &io::Error) -> Failure {
     let program = program.display();
     match error.kind() {
         io::ErrorKind::NotFound => {
-            Failure::new(Exit::NOT_FOUND, format!("command not found: {program}; nothing was taken"))
+            Failure::new(Exit::NO_COMMAND, format!("command not found: {program}; nothing was taken"))
         }
         _ => Failure::new(Exit::CANNOT_RUN, format!("cannot run {program}: {error}; nothing was taken")),
     }

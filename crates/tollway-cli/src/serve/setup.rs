@@ -50,8 +50,10 @@ impl Setup {
         let config = in_file.server().cloned().unwrap_or_default();
         let consumers = in_file.consumers().cloned();
         // Not the policy of anonymous callers, which only `/v1/authorize` uses.
-        let mut policies = in_file.limits().policies().iter().map(|policy| policy.name().as_str());
-        let policy = policies.find(|name| *name != ANONYMOUS_POLICY).map(str::to_owned);
+        let limits = in_file.limits();
+        let mut policies =
+            limits.first_policy().into_iter().chain(limits.policies().iter().map(|policy| policy.name()));
+        let policy = policies.find(|name| name.as_str() != ANONYMOUS_POLICY).map(ToString::to_string);
         let named = context.named_store().or(in_file.limits().store()).cloned();
         let (named_store, store) = (named.is_some(), named.unwrap_or_default());
         let limiter = limiter(in_file.limits(), &store, [])?;

@@ -48,8 +48,7 @@ pub(crate) struct Arguments {
     log: String,
     /// A policy of the config; or use --limit
     #[arg(
-        long, value_name = "NAME", required_unless_present = "limit", conflicts_with = "limit",
-        add = complete_names::policies()
+        long, value_name = "NAME", conflicts_with = "limit", add = complete_names::policies()
     )]
     policy: Option<String>,
     /// A limit, e.g. "200 requests / minute", without a config; repeatable
@@ -109,12 +108,13 @@ impl From<FormatArgument> for LogFormat {
 }
 
 pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<Exit, Failure> {
+    let failure = |error| simulation::failure(error, &arguments.log);
+    // First: without a log, nothing else matters.
+    let (input, size) = simulation::open(&arguments.log).map_err(|error| failure(error.into()))?;
     let policies = policies::on_trial(arguments, context)?;
     let fields = fields(arguments, &policies)?;
     // Before the replay, which can take long.
     let chart = arguments.svg.as_deref().map(|path| ChartFile::new(path, arguments.force)).transpose()?;
-    let failure = |error| simulation::failure(error, &arguments.log);
-    let (input, size) = simulation::open(&arguments.log).map_err(|error| failure(error.into()))?;
     let log = Log::read(input, arguments.format.map(Into::into), fields).map_err(failure)?;
     print_assumptions(arguments, &log, &policies, context);
     let max_wait = arguments.max_wait.unwrap_or(Span::ZERO);

@@ -6,8 +6,8 @@ use tollway_simulate::{SimulateError, TrialPolicy, replace_limit};
 
 use super::Arguments;
 use crate::context::Context;
-use crate::failure::{Exit, Failure};
-use crate::humanize;
+use crate::failure::Failure;
+use crate::humanize::{self, first_of};
 
 /// The name of the policy of `--limit`; never printed.
 const LIMITS_POLICY: &str = "limits";
@@ -29,6 +29,10 @@ pub(super) fn on_trial(arguments: &Arguments, context: &Context) -> Result<Vec<T
     }
     let (title, policy) = match &arguments.policy {
         Some(name) => (name.clone(), configured(name, context)?),
+        None if arguments.limit.is_empty() => {
+            return Err(Failure::usage("name the policy to replay it under: --policy NAME")
+                .advise("or give a limit: --limit \"200 requests / minute\""));
+        }
         None => ("as given".to_owned(), from_limits(&arguments.limit, max_wait)?),
     };
     let trial = on_one_trial(title, &policy, context)?;
@@ -69,13 +73,13 @@ fn configured(name: &str, context: &Context) -> Result<Policy, Failure> {
         return Ok(Policy::clone(policy));
     }
     let names: Vec<&str> = config.policies().iter().map(|policy| policy.name().as_str()).collect();
-    let failure = Failure::new(Exit::CONFIG, format!("there is no policy {name:?}"));
+    let failure = Failure::not_found(format!("there is no policy {name:?}"));
     Err(match (nearest(name, names.iter().copied()), names.as_slice()) {
         (Some(near), _) => failure.advise(format!("did you mean {near:?}?")),
         (None, []) => {
             failure.advise("the config has none; give the limits: --limit \"200 requests / minute\"")
         }
-        (None, names) => failure.advise(format!("the config has {}", names.join(", "))),
+        (None, names) => failure.advise(format!("the config has {}", first_of(names.iter().copied()))),
     })
 }
 

@@ -119,7 +119,7 @@ pub(super) fn failure(error: SimulateError, path: &str) -> Failure {
             data(format!("{path}: {error}")).advise("use a log with one call per line")
         }
         SimulateError::TooLarge => data(format!("{path}: {error}")).advise("replay a part of it"),
-        SimulateError::Read(error) => Failure::new(Exit::FAILED, format!("cannot read {path}: {error}")),
+        SimulateError::Read(error) => Failure::unreadable(Exit::FAILED, path, &error),
         SimulateError::Outcomes(error) => {
             Failure::new(Exit::FAILED, format!("cannot write the outcomes: {error}"))
         }

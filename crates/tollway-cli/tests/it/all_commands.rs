@@ -91,6 +91,19 @@ fn completions_know_commands_and_names_of_the_config() {
 }
 
 #[test]
+fn version_is_text_or_json() {
+    let home = Home::new();
+    let (exit, text, _) = home.run(&["--version"]);
+    let version = text.trim().strip_prefix("tollway ").unwrap().to_owned();
+    assert_eq!(exit, 0);
+    for order in [["--version", "--json"], ["--json", "--version"]] {
+        let (exit, answer, _) = home.run(&order);
+        let answer: serde_json::Value = serde_json::from_str(&answer).unwrap();
+        assert_eq!((exit, answer), (0, serde_json::json!({ "name": "tollway", "version": version })));
+    }
+}
+
+#[test]
 fn json_error_is_an_object_on_standard_error() {
     let (exit, stdout, stderr) = Home::new().run(&["usage", "--json"]);
     assert_eq!((exit, stdout.as_str()), (78, ""));

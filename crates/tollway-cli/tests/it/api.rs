@@ -83,10 +83,10 @@ fn show_names_the_origin_of_every_field() {
 }
 
 #[test]
-fn unknown_api_is_a_config_error_with_advice() {
+fn unknown_api_is_not_found_with_advice() {
     let home = Home::with_config(CONFIG);
     let (exit, answer, beside) = home.run(&["api", "show", "notoin"]);
-    assert_eq!((exit, answer.as_str()), (78, ""));
+    assert_eq!((exit, answer.as_str()), (66, ""));
     assert!(
         beside.contains("have an api \"notoin\"") && beside.contains("did you mean \"notion\"?"),
         "{beside}"

@@ -74,7 +74,7 @@ fn unknown_file_format_is_rejected() {
     }
     home.write("shop.yaml", vec![b'#'; 1 << 21]);
     assert_eq!(home.run(&["policy", "import", "envoy", "shop.yaml"]).0, 65);
-    assert_eq!(home.run(&["policy", "import", "envoy", "nowhere.yaml"]).0, 65);
+    assert_eq!(home.run(&["policy", "import", "envoy", "nowhere.yaml"]).0, 66);
     assert_eq!(home.run(&["policy", "import", "envoy"]).0, 2);
 }
 

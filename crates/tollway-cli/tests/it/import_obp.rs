@@ -105,8 +105,8 @@ fn invalid_value_is_reported_with_its_line() {
         assert!(beside.contains("default.props: line 3: ") && beside.contains(words), "{line}: {beside}");
     }
     home.write("large.props", vec![b'#'; 1 << 21]);
-    for file in ["large.props", "nowhere.props"] {
-        assert_eq!(home.run(&["policy", "import", "obp", file]).0, 65);
+    for (file, exit) in [("large.props", 65), ("nowhere.props", 66)] {
+        assert_eq!(home.run(&["policy", "import", "obp", file]).0, exit);
     }
 }
 

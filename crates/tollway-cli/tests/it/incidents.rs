@@ -100,7 +100,7 @@ fn ids_that_are_unknown_or_ambiguous_are_errors() {
     assert_eq!(exit, 2);
     assert!(beside.contains("several incidents begin with"), "{beside}");
     let (exit, _, beside) = home.run(&["incidents", "show", "77"]);
-    assert_eq!(exit, 1);
+    assert_eq!(exit, 66);
     assert!(beside.contains("there is no incident \"77\""), "{beside}");
 }
 

@@ -21,7 +21,8 @@ fn file_that_exists_is_kept() {
     let home = Home::with_config("# mine");
     let (code, _, error) = home.run(&["init", "vendor"]);
     assert_eq!(code, 1);
-    assert!(error.contains("tollway init vendor --output -"), "{error}");
+    assert!(error.contains("tollway.toml exists already, and is not overwritten"), "{error}");
+    assert!(error.contains("tollway init vendor --output FILE") && !error.contains("os error"), "{error}");
     assert_eq!(std::fs::read_to_string(home.path().join("tollway.toml")).unwrap(), "# mine");
     let (code, answer, _) = home.run(&["init", "vendor", "--output", "-"]);
     assert_eq!(code, 0);

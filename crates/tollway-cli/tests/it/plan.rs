@@ -302,13 +302,13 @@ fn plans_a_policy_of_the_config() {
     assert!(said.contains("policy trial is a shadow"), "{said}");
 
     let (exit, _, said) = run(&["--policy", "adoby"]);
-    assert_eq!(exit, 78);
+    assert_eq!(exit, 66);
     assert!(
         said.contains("there is no policy \"adoby\"") && said.contains("did you mean \"adobe\"?"),
         "{said}"
     );
     let (exit, _, said) = run(&["--policy", "zzz"]);
-    assert_eq!(exit, 78);
+    assert_eq!(exit, 66);
     assert!(said.contains("the config has adobe, trial"), "{said}");
     assert_eq!(refused(&["--policy", "adobe"]).0, 78, "there is no config");
 }
@@ -321,7 +321,7 @@ fn oversized_config_is_rejected() {
     let output = plan.timeout(std::time::Duration::from_secs(10)).output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(78), "{said}");
-    assert!(said.contains("1048576"), "{said}");
+    assert!(said.contains("33554432"), "{said}");
 }
 
 /// The finish is in local time in text, and in UTC in JSON.

@@ -164,6 +164,32 @@ fn invalid_file_is_reported_with_line_and_word() {
     assert_eq!((exit, &answer["problems"][0]["file"]), (78, &"tollway.toml".into()));
 }
 
+/// Every message names the file that it is about.
+#[test]
+fn included_files_are_checked_with_the_config() {
+    let home = Home::with_config("include = ['b.toml']\n[policies.a]\nlimits = ['9 / minute']\n");
+    home.write("b.toml", "[policies.b]\nlimits = ['8 / minute']\n");
+    let (exit, said, _) = home.run(&["policy", "check"]);
+    assert_eq!(exit, 0);
+    assert!(said.starts_with("./tollway.toml: 2 policies, 2 limits in it and 1 included file\n"), "{said}");
+    let (_, answer) = json(&home, &["policy", "check", "--json"]);
+    assert_eq!(
+        (&answer["file"], &answer["includes"]),
+        (&"./tollway.toml".into(), &serde_json::json!(["./b.toml"]))
+    );
+    assert!(home.run(&["doctor"]).1.contains("config ./tollway.toml and 1 file that it includes"));
+    assert_eq!(home.run(&["take", "b"]).0, 0);
+
+    home.write("b.toml", "[policies.a]\nlimits = ['8 / minute']\n");
+    let (exit, answer) = json(&home, &["policy", "check", "--json"]);
+    let problem = &answer["problems"][0];
+    assert_eq!((exit, &answer["file"], &problem["file"]), (78, &"./tollway.toml".into(), &"./b.toml".into()));
+    let (_, _, beside) = home.run(&["take", "a"]);
+    let both =
+        "./b.toml:1:11: policies.a is in two files of this config; the other place is ./tollway.toml:2:11";
+    assert!(beside.contains(both), "{beside}");
+}
+
 /// D3: a factor outside (0, 1] is rejected, with its place.
 #[test]
 fn invalid_rate_setting_is_rejected() {

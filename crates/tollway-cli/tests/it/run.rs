@@ -81,7 +81,7 @@ fn denied_run_exits_with_or_exit_and_runs_nothing() {
     let denied = |more: &[&str]| home.run(&[&["run", "-p", "day", "--max-wait", "1s"], more].concat());
     let (exit, stdout, stderr) = denied(&["--", "echo", "ran"]);
     assert_eq!((exit, stdout.as_str()), (75, ""));
-    assert!(stderr.starts_with("denied by 1 requests / day of policy day; retry in "), "{stderr}");
+    assert!(stderr.starts_with("denied by 1 request / day of policy day; retry in "), "{stderr}");
     assert_eq!(denied(&["--or-exit", "3", "-q", "--", "echo", "ran"]), (3, String::new(), String::new()));
     assert!(denied(&["--json", "--", "echo", "ran"]).1.contains("\"granted\":false"));
     for wrong in [&["run", "-p", "day"][..], &["run", "--", "true"], &["run", "-p", "day", "true"]] {

@@ -245,7 +245,7 @@ fn what_if_replaces_the_limit_of_its_name() {
     };
     assert_eq!(limits(0), ["3 requests / minute", "500 tokens / minute"]);
     assert_eq!(limits(1), ["4 requests / minute", "500 tokens / minute"]);
-    assert_eq!(limits(2), ["1 requests / hour"]);
+    assert_eq!(limits(2), ["1 request / hour"]);
     assert_eq!(counts(&found)[2], (2, 6), "one each");
 }
 

@@ -178,7 +178,7 @@ fn unreadable_log_fails() {
     run("words", 65, &["neither JSON lines, nor CSV", "--format"]);
     run("header.csv", 65, &["header.csv has no readable line"]);
     run("none.jsonl", 65, &["line 1 skipped: \"noon\" is not a time", "none.jsonl has no readable line"]);
-    run("missing.log", 1, &["cannot read missing.log", "No such file"]);
+    run("missing.log", 66, &["there is no file missing.log"]);
     run(".", 1, &["cannot read ."]);
     fails(
         &home,
@@ -195,10 +195,10 @@ fn unknown_policy_fails() {
     fails(
         &home,
         &["traffic.jsonl", "--policy", "apo"],
-        78,
+        66,
         &["there is no policy \"apo\"", "did you mean \"api\"?"],
     );
-    fails(&home, &["traffic.jsonl", "--policy", "something"], 78, &["the config has api, gemini, shadow"]);
+    fails(&home, &["traffic.jsonl", "--policy", "something"], 66, &["the config has api, gemini, shadow"]);
     let bare = Home::new();
     bare.write("traffic.jsonl", jsonl());
     fails(&bare, &["traffic.jsonl", "--policy", "api"], 78, &["tollway.toml"]);
@@ -246,4 +246,16 @@ fn invalid_arguments_fail() {
         home.run(&["simulate", "traffic.jsonl", "--policy", "api", "--svg", "no/such/folder.svg"]);
     assert_eq!(exit, 1);
     assert!(errors.contains("cannot write no/such/folder.svg"), "{errors}");
+}
+
+/// The log is looked for first: without a policy, too, what is missing is the file.
+#[test]
+fn missing_log_is_named_whatever_else_is_missing() {
+    for arguments in
+        [&["nope.log"][..], &["nope.log", "--policy", "api"], &["nope.log", "--limit", "3 / day"]]
+    {
+        fails(&Home::new(), arguments, 66, &["there is no file nope.log"]);
+    }
+    let home = home();
+    fails(&home, &["traffic.jsonl"], 2, &["--policy NAME", "--limit \"200 requests / minute\""]);
 }

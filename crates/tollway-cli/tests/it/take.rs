@@ -160,11 +160,39 @@ fn amount_of_zero_stops_a_policy() {
     assert_eq!(json(&home, &["usage", "adobe"]).1["policies"][0]["limits"][0]["used"], 2);
 }
 
+/// C9: a server that names subjects after their header keeps `x-tenant:acme`; an operator asks for `acme`.
+#[test]
+fn why_says_that_a_subject_has_no_usage_and_names_those_that_end_alike() {
+    let home = Home::with_config("[policies.api]\nlimits = ['2 / day']");
+    for subject in ["x-tenant:acme", "x-tenant:acme", "y:Acme", "x-tenant:macme", "other"] {
+        assert_eq!(home.run(&["take", "api", "-s", subject, "-q"]).0, 0);
+    }
+    let (exit, said, _) = home.run(&["why", "api", "-s", "acme"]);
+    assert_eq!(exit, 0);
+    assert!(said.contains("  no usage is kept for subject acme\n"), "{said}");
+    let named: Vec<&str> = said
+        .lines()
+        .filter_map(|line| line.split_once("tollway why api -s "))
+        .map(|(_, name)| name)
+        .collect();
+    assert_eq!(named, ["x-tenant:acme", "y:Acme"]);
+    assert_eq!(home.run(&["why", "api", "-s", named[0]]).0, 75, "the command that it names says why");
+    let (_, answer) = json(&home, &["why", "api", "-s", "acme"]);
+    assert_eq!(
+        (&answer["usage_kept"], &answer["similar_subjects"][0]),
+        (&false.into(), &"x-tenant:acme".into())
+    );
+    let (_, said, _) = home.run(&["why", "api", "-s", "other"]);
+    assert!(!said.contains("no usage"), "{said}");
+    let (_, said, _) = home.run(&["why", "api", "-s", "nothing-like-it"]);
+    assert!(said.ends_with("  no usage is kept for subject nothing-like-it\n"), "{said}");
+}
+
 #[test]
 fn errors_have_their_exit_codes_and_take_nothing() {
     let home = Home::with_config(CONFIG);
     for (arguments, exit, says) in [
-        (&["take", "adob"][..], 78, "did you mean \"adobe\"?"),
+        (&["take", "adob"][..], 66, "did you mean \"adobe\"?"),
         (&["take"], 2, "<POLICY>"),
         (&["take", "adobe", "--cost", "token=1"], 2, "no limit of policy adobe counts \"token\""),
         (&["take", "adobe", "--cost", "tokens"], 2, "write it like tokens=3750"),
@@ -176,13 +204,13 @@ fn errors_have_their_exit_codes_and_take_nothing() {
         (&["limit", "set", "ci.concurrent", "3 concurrent expires 2m"], 2, "only its amount and burst"),
         (&["take", "adobe", "--limit", "3 requests / dya"], 2, "dya"),
         (&["take", "ci"], 2, "tollway run ci"),
-        (&["usage", "nobody"], 78, "there is no policy \"nobody\""),
-        (&["why", "nobody"], 78, "there is no policy \"nobody\""),
+        (&["usage", "nobody"], 66, "there is no policy \"nobody\""),
+        (&["why", "nobody"], 66, "there is no policy \"nobody\""),
         (&["limit", "set", "adobe", "5"], 2, "POLICY.LIMIT"),
-        (&["limit", "set", "adobe.requests_per_dya", "5"], 78, "no limit \"requests_per_dya\""),
+        (&["limit", "set", "adobe.requests_per_dya", "5"], 66, "no limit \"requests_per_dya\""),
         (&["limit", "set", "adobe.requests_per_day", "5 / hour"], 2, "only its amount and burst"),
         (&["limit", "set", "adobe.requests_per_day", "0 / day from first call"], 2, "amount is 0"),
-        (&["limit", "get", "nothing"], 78, "\"nothing\""),
+        (&["limit", "get", "nothing"], 66, "\"nothing\""),
         (&["take", "adobe", "--store", "memory:"], 78, "--store file:PATH"),
         (&["take", "adobe", "--store", "redis"], 2, "file:PATH"),
         (&["take", "adobe", "--store", "file:/dev/null/x"], 69, "/dev/null"),
@@ -212,7 +240,7 @@ fn c9_reset_clears_the_usage_of_one_subject() {
     assert_eq!(json(&home, &["reset", "adobe", "-s", "none"]).1["reset"], true);
     assert_eq!(home.run(&["take", "adobe", "-s", "a", "--max-wait", "0"]).0, 0);
     assert_eq!(home.run(&["take", "adobe", "-s", "b", "--max-wait", "0"]).0, 75);
-    assert_eq!(home.run(&["reset", "nobody"]).0, 78);
+    assert_eq!(home.run(&["reset", "nobody"]).0, 66);
 }
 
 /// A config means one store, whatever the working directory.

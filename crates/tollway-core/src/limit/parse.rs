@@ -132,6 +132,10 @@ impl<'a> Reader<'a> {
             _ => attached,
         };
         let Some(period) = PeriodWord::read(word) else {
+            if word == "M" {
+                let message = "\"M\" may be a minute or a month; write `minute` or `month`";
+                return Err(self.here(message.to_owned()));
+            }
             let hint = suggestion(word, PeriodWord::KNOWN.iter().map(|(known, _)| *known));
             return Err(self.here(format!("{word:?} is not a period{hint}")));
         };
@@ -253,14 +257,21 @@ fn words_of(text: &str) -> Vec<Range<usize>> {
 }
 
 /// `1 request / second` counts `requests`, like its plural.
+/// Units that may be written for one and for several.
+const NUMBERS: [(&str, &str); 4] =
+    [("request", "requests"), ("token", "tokens"), ("byte", "bytes"), ("page", "pages")];
+
 fn plural(unit: &str) -> &str {
     match unit {
-        "request" | "call" | "calls" => "requests",
-        "token" => "tokens",
-        "byte" => "bytes",
-        "page" => "pages",
-        other => other,
+        "call" | "calls" => "requests",
+        unit => NUMBERS.iter().find(|(one, _)| *one == unit).map_or(unit, |(_, several)| several),
     }
+}
+
+/// The unit of this many, as it reads back.
+pub(super) fn unit_of(amount: u64, unit: &str) -> &str {
+    let one = NUMBERS.iter().find(|(_, several)| amount == 1 && *several == unit);
+    one.map_or(unit, |(one, _)| one)
 }
 
 fn suggestion<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> String {
@@ -284,7 +295,12 @@ mod tests {
             ("50 concurrent", "50 concurrent"),
             ("50 concurrent expires 5m", "50 concurrent expires 5m"),
             ("5M bytes/5min bucket", "5000000 bytes / 5 minutes bucket"),
-            ("1 request per hour window", "1 requests / hour"),
+            ("1 request per hour window", "1 request / hour"),
+            ("1 calls / 5 minutes paced", "1 request / 5 minutes paced"),
+            ("1 tokens / day", "1 token / day"),
+            ("1 jobs / day", "1 jobs / day"),
+            ("2 requests / mo from first call", "2 requests / month from first call"),
+            ("2 requests / m", "2 requests / minute"),
             ("rpd: 25 requests / day", "rpd: 25 requests / day"),
             ("7 pages / 36 hours from first call", "7 pages / 36 hours from first call"),
             ("1_000 / 250 ms", "1000 requests / 250 ms"),
@@ -302,6 +318,8 @@ mod tests {
             ("200 requests / minit", "minit", "\"minit\" is not a period; did you mean \"minute\"?"),
             ("0 requests / minute", "0", "the amount is 0"),
             ("many requests / minute", "many", "\"many\" is not an amount"),
+            ("2 requests / M", "M", "\"M\" may be a minute or a month; write `minute` or `month`"),
+            ("2 requests / 5 M", "M", "may be a minute or a month"),
             ("200 requests minute", "minute", "expected `/ PERIOD` here"),
             ("200 requests", "", "a period is missing"),
             ("25 / day in Mars/Olympus", "Mars/Olympus", "is not an IANA time zone"),

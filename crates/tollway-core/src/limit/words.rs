@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use super::parse::unit_of;
 use super::{Algorithm, Calendar, Limit};
 use crate::bounds::SLOT_EXPIRES_DEFAULT;
 use crate::fingerprint::Fingerprint;
@@ -53,7 +54,8 @@ pub(super) fn write_limit(limit: &Limit, f: &mut fmt::Formatter<'_>) -> fmt::Res
     if *limit.name() != default_name(limit.unit(), limit.algorithm()) {
         write!(f, "{}: ", limit.name())?;
     }
-    let (amount, unit, algorithm) = (limit.amount(), limit.unit(), limit.algorithm());
+    let (amount, algorithm) = (limit.amount(), limit.algorithm());
+    let unit = unit_of(amount, limit.unit().as_str());
     let rate = || format!("{amount} {unit} / {}", written_period(algorithm));
     match algorithm {
         Algorithm::Window(Calendar::Day(zone) | Calendar::Week(zone) | Calendar::Month(zone))

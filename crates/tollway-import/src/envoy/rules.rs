@@ -103,7 +103,11 @@ impl Rules {
         let name = if limit.name.is_empty() { place } else { &limit.name };
         Ok(Some(Target::Policy {
             name: self.names.give(name),
-            limit: format!("{} requests / {per}", limit.requests_per_unit),
+            limit: format!(
+                "{} {} / {per}",
+                limit.requests_per_unit,
+                if limit.requests_per_unit == 1 { "request" } else { "requests" }
+            ),
             shadow: descriptor.shadow_mode,
             subject: self.shared_subject(place, path),
         }))

@@ -5,10 +5,11 @@ use hyper::{Request, StatusCode};
 use schemars::JsonSchema;
 use serde::Serialize;
 use tollway::core::{Policy, WhenStoreFails};
-use tollway::metrics::prometheus_text;
+use tollway::metrics::{prometheus_text, prometheus_text_full};
 use tollway::{Limit, LimitUsage, Limiter};
 
 use super::actor::Actor;
+use crate::MetricsDetail;
 use crate::connection::Caller;
 use crate::http::{
     LimitBody, Problem, Query, ResetBody, Response, json, metrics_text, no_content, read, subject_or_shared,
@@ -53,7 +54,11 @@ pub(crate) async fn metrics(worker: &Worker) -> Result<Response, Problem> {
         }
         Some(read) => samples.extend(read().await.map_err(|error| Problem::no_figures(&error))?),
     }
-    Ok(metrics_text(prometheus_text(&samples)))
+    let text = match state.rules().metrics {
+        MetricsDetail::Short => prometheus_text(&samples),
+        MetricsDetail::Full => prometheus_text_full(&samples),
+    };
+    Ok(metrics_text(text))
 }
 
 /// The policies in force.

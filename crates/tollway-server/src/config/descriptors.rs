@@ -1,5 +1,6 @@
 //! `[[server.descriptors]]`: rules that map Envoy's descriptors to policies and subjects.
 
+use std::collections::HashSet;
 use std::fmt;
 use std::sync::Arc;
 
@@ -28,7 +29,7 @@ pub struct DescriptorRule {
 }
 
 /// One entry of a descriptor.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct EntryPattern {
     /// Its key.
     pub key: String,
@@ -37,7 +38,7 @@ pub struct EntryPattern {
 }
 
 /// What a value may be.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum ValuePattern {
     /// Anything.
     Any,
@@ -84,13 +85,14 @@ impl fmt::Display for DescriptorRule {
     }
 }
 
-/// Reads all rules and reports their mistakes. `names` includes invalid policies.
+/// Reads all rules and reports their mistakes. `names` includes invalid policies. Both lists are sorted.
 pub(super) fn read(
     section: &mut Section<'_>,
     names: &[&str],
     policies: &[Arc<Policy>],
 ) -> Vec<DescriptorRule> {
     let mut rules: Vec<DescriptorRule> = Vec::new();
+    let mut known: HashSet<(String, Vec<EntryPattern>)> = HashSet::new();
     for value in section.list("descriptors", "[{ domain = \"edge\", ... }]").unwrap_or_default() {
         let Some(table) = value.get_ref().as_table() else {
             let message = format!("a descriptor rule must be a table, not {}", type_words(value.get_ref()));
@@ -104,7 +106,7 @@ pub(super) fn read(
         let path = format!("{}.descriptors", section.path());
         let one = Section::new(section.report(), path, value.span(), table);
         let Some(rule) = read_rule(one, names, policies) else { continue };
-        if rules.iter().any(|known| known.domain == rule.domain && known.entries == rule.entries) {
+        if !known.insert((rule.domain.clone(), rule.entries.clone())) {
             let message = format!("domain {:?} has two rules for the same `keys`", rule.domain);
             section.report().problem(value.span(), message, "keep one of them");
         }
@@ -165,7 +167,7 @@ fn read_target(
     let policy = section.string("policy", "per_ip");
     let unlimited = section.bool("unlimited").unwrap_or_default();
     let blocked = section.bool("blocked").unwrap_or_default();
-    let consumers = names.contains(&CONSUMERS_POLICY);
+    let consumers = names.binary_search(&CONSUMERS_POLICY).is_ok();
     let of_caller = |name: &str| name == CONSUMERS_POLICY || (name == ANONYMOUS_POLICY && consumers);
     let of_caller = policy.as_ref().is_some_and(|policy| of_caller(policy.get_ref()));
     let subject = read_subject(section, entries, of_caller);
@@ -216,10 +218,11 @@ fn check_policy(
     policies: &[Arc<Policy>],
 ) {
     let name = *policy.get_ref();
-    if !names.contains(&name) {
+    if names.binary_search(&name).is_err() {
         section.problem("policy", format!("there is no policy {name:?}"), &suggest::advice(name, names));
     }
-    let Some(policy) = policies.iter().find(|policy| policy.name().as_str() == name) else { return };
+    let Ok(found) = policies.binary_search_by(|policy| policy.name().as_str().cmp(name)) else { return };
+    let Some(policy) = policies.get(found) else { return };
     if policy.holds_slots() {
         let message =
             format!("policy {name:?} has a concurrency limit, and Envoy never reports the end of a call");

@@ -45,7 +45,7 @@ pub(super) fn read_policy_headers(
 ) -> BTreeMap<String, HeaderChoice> {
     let mut choices = BTreeMap::new();
     for (name, mut of_policy) in section.named_sections("policies") {
-        if !policies.contains(name.get_ref()) {
+        if policies.binary_search(name.get_ref()).is_err() {
             let message = format!("there is no policy {:?}", name.get_ref());
             section.report().problem(name.span(), message, suggest::advice(name.get_ref(), policies));
         }

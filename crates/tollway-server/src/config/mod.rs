@@ -57,6 +57,18 @@ pub const GRACE_DEFAULT: Duration = Duration::from_secs(10);
 /// The longest drain and the longest grace: process managers kill the server sooner.
 const STOP_MAX: Span = Span::from_mins(10);
 
+/// How much `/metrics` shows of each policy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MetricsDetail {
+    /// Sums and counts of its latencies.
+    Short,
+    /// Their buckets, too.
+    Full,
+}
+
+const METRICS_DETAIL: [(&str, MetricsDetail); 2] =
+    [("short", MetricsDetail::Short), ("full", MetricsDetail::Full)];
+
 /// The section `[server]`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerConfig {
@@ -105,6 +117,8 @@ pub struct ServerConfig {
     pub tls: Option<TlsFiles>,
     /// The names under which clients reach the server, besides IP addresses and local names.
     pub hosts: Vec<String>,
+    /// How much `/metrics` shows of each policy.
+    pub metrics: MetricsDetail,
     /// The origins of web pages that may call the server.
     pub allowed_origins: Vec<String>,
     /// Where the token for decisions over HTTP and gRPC is kept; with `None` and no named one, clients need no token.
@@ -138,6 +152,7 @@ impl Default for ServerConfig {
             permits_token: None,
             tls: None,
             hosts: Vec::new(),
+            metrics: MetricsDetail::Short,
             allowed_origins: Vec::new(),
             decisions_token: None,
             named_tokens: Vec::new(),
@@ -178,7 +193,8 @@ impl ServerConfig {
     }
 }
 
-/// Reads the section and reports its mistakes. `names` are the names of all policies, `policies` are the valid ones.
+/// Reads the section and reports its mistakes. `names` are the names of all policies, `policies` are the
+/// valid ones; both are sorted.
 fn read(mut section: Section<'_>, names: &[&str], policies: &[Arc<Policy>]) -> ServerConfig {
     let base = ServerConfig::default();
     let listen = listen::read(&mut section, "listen", "127.0.0.1:8080").unwrap_or(base.listen);
@@ -201,6 +217,7 @@ fn read(mut section: Section<'_>, names: &[&str], policies: &[Arc<Policy>]) -> S
     let tls = section.section("tls").and_then(access::read_tls);
     let grpc = listen::read(&mut section, "grpc", "127.0.0.1:8081");
     let hosts = callers::read_hosts(&mut section);
+    let metrics = section.choice("metrics", &METRICS_DETAIL).unwrap_or(base.metrics);
     let allowed_origins = callers::read_origins(&mut section);
     let descriptors = descriptors::read(&mut section, names, policies);
     section.finish();
@@ -227,6 +244,7 @@ fn read(mut section: Section<'_>, names: &[&str], policies: &[Arc<Policy>]) -> S
         permits_token,
         tls,
         hosts,
+        metrics,
         allowed_origins,
         decisions_token,
         named_tokens,

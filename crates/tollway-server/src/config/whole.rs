@@ -79,6 +79,7 @@ impl FromConfig for ConfigWithServer {
         if consumers.is_some() {
             names.extend([CONSUMERS_POLICY, ANONYMOUS_POLICY]);
         }
+        names.sort_unstable();
         let server = root.section("server").map(|section| super::read(section, &names, limits.policies()));
         let anonymous = server.as_ref().and_then(ServerConfig::anonymous_policy);
         if anonymous.is_some() && consumers.is_none() {

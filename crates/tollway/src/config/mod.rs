@@ -28,7 +28,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use tollway_config::{FromConfig, Section};
-use tollway_core::Policy;
+use tollway_core::{Name, Policy};
 
 pub use api::{
     Api, ApiEndpoint, ApiHeader, ApiHeaderError, ApiRate, BACKOFF_CODES_DEFAULT, CostEstimate,
@@ -40,8 +40,8 @@ pub use remote::RemoteUrl;
 pub use store::{MEMORY_LINES_MAX, StoreUrl, StoreUrlError};
 pub use store_kind::{STORE_KINDS, SharedBy, StoreClock, StoreKind};
 pub use tollway_config::{
-    CONFIG_BYTES_MAX, CONFIG_FILE, CONFIG_VARIABLE, ConfigError, ConfigProblem, ConfigWatch, Millionths,
-    PROBLEMS_MAX, WATCH_INTERVAL,
+    CONFIG_BYTES_MAX, CONFIG_FILE, CONFIG_FILES_MAX, CONFIG_VARIABLE, ConfigError, ConfigProblem,
+    ConfigWatch, Millionths, PROBLEMS_MAX, WATCH_INTERVAL,
 };
 pub use topic::{TopicConfig, TopicError};
 
@@ -66,6 +66,8 @@ pub struct Config {
     store: Option<StoreUrl>,
     /// Sorted by name.
     policies: Vec<Arc<Policy>>,
+    /// The first in the file, which its author thought of first.
+    first_policy: Option<Name>,
     /// Of the policies that have one, sorted by their names.
     sources: Vec<PolicySource>,
     /// Sorted by name.
@@ -120,6 +122,11 @@ impl Config {
         &self.policies
     }
 
+    /// The policy that the file has first, for examples.
+    pub fn first_policy(&self) -> Option<&Name> {
+        self.first_policy.as_ref()
+    }
+
     /// The policy of this name.
     pub fn policy(&self, name: &str) -> Option<&Arc<Policy>> {
         let found = self.policies.binary_search_by(|policy| policy.name().as_str().cmp(name)).ok()?;
@@ -154,7 +161,8 @@ impl FromConfig for Config {
         let incidents = root.section("incidents").map(incidents::read).unwrap_or_default();
         let policies = root.named_sections("policies");
         // Also those with something wrong in them: an api that names one is not wrong, too.
-        let names: Vec<&str> = policies.iter().map(|(name, _)| *name.get_ref()).collect();
+        let mut names: Vec<&str> = policies.iter().map(|(name, _)| *name.get_ref()).collect();
+        names.sort_unstable();
         let apis = root.named_sections("apis").into_iter();
         let read_api = |(name, section)| {
             let api = api::read(&name, section, &names)?;
@@ -168,13 +176,15 @@ impl FromConfig for Config {
         let (mut policies, sources): (Vec<_>, Vec<_>) = read.unzip();
         api::attach(&apis, &mut policies, root.report());
         layout::check(store.as_ref(), &policies, root.report());
+        let first = policies.iter().min_by_key(|(name, _)| name.span().start);
+        let first_policy = first.map(|(_, policy)| policy.name().clone());
         let mut policies: Vec<_> = policies.into_iter().map(|(_, policy)| policy).collect();
         policies.sort_by(|one, other| one.name().cmp(other.name()));
         let mut sources: Vec<_> = sources.into_iter().flatten().collect();
         sources.sort_by(|one, other| one.policy().cmp(other.policy()));
         let mut apis: Vec<_> = apis.into_iter().map(|(_, api)| api).collect();
         apis.sort_by(|one, other| one.name().cmp(other.name()));
-        Self { store, policies, sources, apis, incidents }
+        Self { store, policies, first_policy, sources, apis, incidents }
     }
 
     fn in_folder(&mut self, folder: &Path) {

@@ -141,7 +141,7 @@ impl Permit {
             let incident = incident(self, &charge.subject, bound, said).await;
             let Incident { policy, said, in_flight, degraded, .. } = &incident;
             tracing::error!(event = "VendorRefused", %policy, said, in_flight, degraded, "a vendor refused a call that had a permit");
-            if let Some(counts) = &bound.counts {
+            if let Some(counts) = bound.counts() {
                 counts.incident();
             }
             bound.state.incidents.keep(incident.clone());

@@ -122,6 +122,13 @@ pub(super) static WOULD_DENY: Metric = metric(
     &["policy"],
     "takes that a shadow policy would have denied",
 );
+pub(super) static POLICIES_LEFT_OUT: Metric = metric(
+    "tollway_metrics_policies_left_out",
+    Gauge,
+    "policies",
+    &[],
+    "used policies without series of their own, because 4,096 others have them: they are summed under the policy other",
+);
 pub(super) static INCIDENTS: Metric = metric(
     "tollway_incidents_total",
     Counter,
@@ -260,7 +267,7 @@ pub(super) static API_REFUSALS: Metric = metric(
 );
 
 /// All metrics, in export order.
-pub static METRICS: [&Metric; 27] = [
+pub static METRICS: [&Metric; 28] = [
     &TOKENS_ACQUIRED,
     &TOKENS_AVAILABLE,
     &ACQUISITION_FAILURES,
@@ -269,6 +276,7 @@ pub static METRICS: [&Metric; 27] = [
     &DECISIONS,
     &DEGRADED_DECISIONS,
     &WOULD_DENY,
+    &POLICIES_LEFT_OUT,
     &INCIDENTS,
     &INCIDENTS_DROPPED,
     &METRICS_DROPPED,

@@ -86,6 +86,11 @@ impl PolicyCounts {
         self.sum(|cell| &cell.taken[unit.min(LIMITS_PER_POLICY_MAX - 1)])
     }
 
+    /// Of all units together.
+    pub(super) fn all_taken(&self) -> u64 {
+        (0..LIMITS_PER_POLICY_MAX).fold(0, |sum, unit| sum.wrapping_add(self.taken(unit)))
+    }
+
     /// By the limit with this index.
     pub(super) fn denials(&self, limit: usize) -> u64 {
         self.sum(|cell| &cell.denied[limit.min(LIMITS_PER_POLICY_MAX - 1)])

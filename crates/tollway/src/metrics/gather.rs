@@ -1,6 +1,7 @@
 //! All figures of a limiter at one moment.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use tollway_core::{Latencies, StoreFigures, Tallies};
@@ -9,11 +10,12 @@ use super::catalogue::{
     ACQUISITION_FAILURES, ACQUISITION_LATENCY, ACQUISITION_SLOW, API_CEILING, API_COOLDOWN, API_RATE,
     API_REFUSALS, API_TOKENS, CONFIG_RELOADS, CONFIG_WRONG, DECISIONS, DEGRADED_DECISIONS,
     FALLBACK_ACTIVATED, INCIDENTS, INCIDENTS_DROPPED, METRICS_DROPPED, Metric, NEVER_OVER, PERMITS_LOST,
-    STORE_DEGRADED, STORE_EVENTS, STORE_LATENCY, STORE_MEMORY_USED, STORE_PER_CALL, STORE_THROTTLED,
-    TOKENS_ACQUIRED, TOKENS_AVAILABLE, WOULD_DENY,
+    POLICIES_LEFT_OUT, STORE_DEGRADED, STORE_EVENTS, STORE_LATENCY, STORE_MEMORY_USED, STORE_PER_CALL,
+    STORE_THROTTLED, TOKENS_ACQUIRED, TOKENS_AVAILABLE, WOULD_DENY,
 };
 use super::{Metrics, PolicyCounts};
 use crate::Limiter;
+use crate::usage::usage_of_shared;
 
 /// One series of a metric at one moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,8 +45,8 @@ impl Limiter {
     /// What was counted so far, in the order of [`METRICS`](super::METRICS); nothing unless the limiter was built to
     /// count ([`LimiterBuilder::metrics`](crate::LimiterBuilder::metrics)).
     ///
-    /// Queries the store what is left of the policies that have only one subject; a store that does not answer leaves those
-    /// figures out.
+    /// A policy has series from its first take on. Queries the store what is left of the policies that have only one subject;
+    /// a store that does not answer leaves those figures out.
     ///
     /// ```
     /// # tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(async {
@@ -60,16 +62,15 @@ impl Limiter {
     pub async fn samples(&self) -> Vec<Sample> {
         let Some(metrics) = &self.registry().state().metrics else { return Vec::new() };
         let mut samples = SampleSet::default();
-        let mut state = Vec::new();
+        let mut shared = BTreeSet::new();
         for counts in metrics.all() {
             samples.add_policy(&counts);
-            if counts.is_shared.load(Ordering::Relaxed) && !state.contains(&counts.policy) {
-                state.push(counts.policy.clone());
+            if !counts.limits.is_empty() && counts.is_shared.load(Ordering::Relaxed) {
+                shared.insert(counts.policy.clone());
             }
         }
-        for policy in state {
-            self.add_available(&policy, &mut samples).await;
-        }
+        samples.set(&POLICIES_LEFT_OUT, &[], metrics.left_out());
+        self.add_available(&shared, &mut samples).await;
         self.add_state(metrics, &mut samples);
         self.add_apis(&mut samples);
         samples.add_store(self.registry().state().store.figures());
@@ -83,11 +84,17 @@ impl Limiter {
         }
     }
 
-    async fn add_available(&self, policy: &str, samples: &mut SampleSet) {
-        // A policy that was reloaded away, or a store that does not answer, has nothing to show.
-        let Ok(usage) = self.usage(policy).await else { return };
-        for limit in usage.limits {
-            samples.set(&TOKENS_AVAILABLE, &[policy, limit.name.as_str()], limit.remaining);
+    async fn add_available(&self, policies: &BTreeSet<String>, samples: &mut SampleSet) {
+        // A policy that was reloaded away has nothing to show.
+        let in_force: Vec<_> = policies.iter().filter_map(|policy| self.find(policy).ok()).collect();
+        let names: Vec<_> = in_force.iter().map(|bound| Arc::clone(&bound.policy)).collect();
+        // Nor has a store that does not answer.
+        let Ok(usages) = usage_of_shared(in_force).await else { return };
+        for (policy, usage) in names.iter().zip(usages) {
+            for limit in usage.limits {
+                let labels = [policy.name().as_str(), limit.name.as_str()];
+                samples.set(&TOKENS_AVAILABLE, &labels, limit.remaining);
+            }
         }
     }
 
@@ -150,12 +157,16 @@ impl SampleSet {
             denied = denied.wrapping_add(counts.denials(index));
         }
         if counts.limits.is_empty() {
-            // The limits of policies that callers make have no exported names.
+            // The limits of policies that share their counts have no exported names.
             denied = (0..tollway_core::bounds::LIMITS_PER_POLICY_MAX)
                 .fold(0, |sum, index| sum.wrapping_add(counts.denials(index)));
-            if denied == 0 && counts.grants() == 0 {
+            if denied == 0 && counts.grants() == 0 && counts.failed.load(Ordering::Relaxed) == 0 {
                 return;
             }
+        }
+        if policy == super::OTHERS {
+            self.add(&TOKENS_ACQUIRED, &[policy, policy], counts.all_taken());
+            self.add(&ACQUISITION_FAILURES, &[policy, policy], denied);
         }
         self.add(&DECISIONS, &[policy, "granted"], counts.grants());
         self.add(&DECISIONS, &[policy, "denied"], denied);
@@ -169,8 +180,8 @@ impl SampleSet {
     fn add_acquisition_latency(&mut self, counts: &PolicyCounts) {
         let latencies = counts.latency.read();
         let names = counts.limits.iter().map(|(limit, _)| limit.as_str());
-        // The limits of policies that callers make have no exported names.
-        let nameless = counts.limits.is_empty().then_some(super::OF_CALLERS);
+        // The limits of policies that share their counts have no exported names.
+        let nameless = counts.limits.is_empty().then_some(counts.policy.as_str());
         for limit in names.chain(nameless) {
             self.add_latencies(&ACQUISITION_LATENCY, &[counts.policy.as_str(), limit], latencies.clone());
         }

@@ -6,7 +6,7 @@ mod counts;
 mod gather;
 mod text;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -19,17 +19,28 @@ pub use apis::ApiFigures;
 pub use catalogue::{METRICS, Metric, MetricKind};
 pub(crate) use counts::PolicyCounts;
 pub use gather::{Figure, Sample};
-pub use text::prometheus_text;
+pub use text::{prometheus_text, prometheus_text_full};
 
-/// How many policies have counts of their own. A config has no more; beyond it, they share those of callers.
-const POLICIES_MAX: usize = 4_096;
+/// How many policies have series of their own: those that were used first. The rest are summed under the policy `other`.
+pub const POLICIES_MAX: usize = 4_096;
+
+/// How many of the rest are told apart, to say how many there are: more than a config has, and a few megabytes.
+const OTHERS_MAX: usize = 131_072;
 
 /// What policies that callers make are called: their names could be anything, and labels must not.
 const OF_CALLERS: &str = "of_callers";
 
+/// What the policies without series of their own are called together.
+const OTHERS: &str = "other";
+
 /// All counts of a limiter.
 pub(crate) struct Metrics {
+    /// Of the policies that were used.
     policies: Mutex<HashMap<Shape, Arc<PolicyCounts>>>,
+    /// Of the policies that were used when there was no room for more.
+    others: Arc<PolicyCounts>,
+    /// Their names, as far as there is room.
+    names_of_others: Mutex<HashSet<Name>>,
     of_callers: Arc<PolicyCounts>,
     pub(crate) never_over: AtomicU64,
     /// Figures that CloudWatch did not take.
@@ -48,19 +59,25 @@ impl Metrics {
         let of_callers = Arc::new(PolicyCounts::new(OF_CALLERS, &[], &[]));
         Self {
             policies: Mutex::default(),
+            others: Arc::new(PolicyCounts::new(OTHERS, &[], &[])),
+            names_of_others: Mutex::default(),
             of_callers,
             never_over: AtomicU64::new(0),
             dropped: AtomicU64::new(0),
         }
     }
 
-    /// The counts of a policy. They stay when its amounts change.
+    /// The counts of a policy that is used now. They stay when its amounts change.
     pub(crate) fn of(&self, policy: &Policy) -> Arc<PolicyCounts> {
         let limits = policy.limits().iter().map(|limit| (limit.name().clone(), limit.unit().clone()));
         let shape = Shape { policy: policy.name().clone(), limits: limits.collect() };
         let mut policies = self.policies.lock().unwrap_or_else(PoisonError::into_inner);
         if policies.len() >= POLICIES_MAX && !policies.contains_key(&shape) {
-            return Arc::clone(&self.of_callers);
+            let mut names = self.names_of_others.lock().unwrap_or_else(PoisonError::into_inner);
+            if names.len() < OTHERS_MAX {
+                names.insert(policy.name().clone());
+            }
+            return Arc::clone(&self.others);
         }
         let new = || Arc::new(PolicyCounts::new(policy.name().as_str(), policy.units(), policy.limits()));
         Arc::clone(policies.entry(shape).or_insert_with(new))
@@ -71,11 +88,17 @@ impl Metrics {
         Arc::clone(&self.of_callers)
     }
 
+    /// How many policies share [`OTHERS`].
+    fn left_out(&self) -> u64 {
+        let names = self.names_of_others.lock().unwrap_or_else(PoisonError::into_inner);
+        names.len().try_into().unwrap_or(u64::MAX)
+    }
+
     fn all(&self) -> Vec<Arc<PolicyCounts>> {
         let mut all: Vec<_> =
             self.policies.lock().unwrap_or_else(PoisonError::into_inner).values().cloned().collect();
         all.sort_by(|one, other| one.policy.cmp(&other.policy));
-        all.push(Arc::clone(&self.of_callers));
+        all.extend([&self.of_callers, &self.others].map(Arc::clone));
         all
     }
 }

@@ -4,11 +4,23 @@ use std::fmt::Write;
 
 use tollway_core::{LATENCY_BOUNDS_MS, Latencies, TALLY_BOUNDS, Tallies};
 
-use super::{Figure, Sample};
+use super::{Figure, Metric, MetricKind, Sample};
 
 /// The samples as text. Those of one metric must follow one another, as [`Limiter::samples`](crate::Limiter::samples)
 /// has them.
+///
+/// Latencies of a policy are shown as their sum and count, a summary; [`prometheus_text_full`] has their buckets, too: 13 lines
+/// more for each limit.
 pub fn prometheus_text(samples: &[Sample]) -> String {
+    text_of(samples, false)
+}
+
+/// The same with the buckets of every histogram.
+pub fn prometheus_text_full(samples: &[Sample]) -> String {
+    text_of(samples, true)
+}
+
+fn text_of(samples: &[Sample], full: bool) -> String {
     let mut text = String::new();
     let mut last = "";
     for sample in samples {
@@ -16,7 +28,8 @@ pub fn prometheus_text(samples: &[Sample]) -> String {
         if metric.name != last {
             last = metric.name;
             let _ = writeln!(text, "# HELP {} {}", metric.name, metric.meaning);
-            let _ = writeln!(text, "# TYPE {} {}", metric.name, metric.kind.word());
+            let kind = if full || has_buckets(metric) { metric.kind.word() } else { "summary" };
+            let _ = writeln!(text, "# TYPE {} {kind}", metric.name);
         }
         let labels: Vec<String> = metric
             .labels
@@ -29,11 +42,23 @@ pub fn prometheus_text(samples: &[Sample]) -> String {
             Figure::Millionths(millionths) => {
                 write_line(&mut text, metric.name, &labels, &seconds(u128::from(*millionths)));
             }
-            Figure::Latencies(latencies) => write_latencies(&mut text, metric.name, labels, latencies),
+            Figure::Latencies(latencies) if full || has_buckets(metric) => {
+                write_latencies(&mut text, metric.name, labels, latencies);
+            }
+            Figure::Latencies(latencies) => {
+                let count = latencies.counts.iter().fold(0, |sum: u64, count| sum.wrapping_add(*count));
+                let sum = seconds(latencies.sum.as_micros());
+                write_sum_and_count(&mut text, metric.name, &labels, &sum, count);
+            }
             Figure::Tallies(tallies) => write_tallies(&mut text, metric.name, labels, tallies),
         }
     }
     text
+}
+
+/// Whether its buckets are few: those of a policy would be most of all lines.
+fn has_buckets(metric: &Metric) -> bool {
+    metric.kind != MetricKind::Histogram || !metric.labels.contains(&"policy")
 }
 
 fn write_latencies(text: &mut String, name: &str, labels: Vec<String>, latencies: &Latencies) {
@@ -61,8 +86,12 @@ fn write_buckets(
         write_line(text, &bucket, &labels, &all);
         labels.pop();
     }
-    write_line(text, &format!("{name}_sum"), &labels, &sum);
-    write_line(text, &format!("{name}_count"), &labels, &all);
+    write_sum_and_count(text, name, &labels, sum, all);
+}
+
+fn write_sum_and_count(text: &mut String, name: &str, labels: &[String], sum: &str, count: u64) {
+    write_line(text, &format!("{name}_sum"), labels, &sum);
+    write_line(text, &format!("{name}_count"), labels, &count);
 }
 
 fn write_line(text: &mut String, name: &str, labels: &[String], value: &dyn std::fmt::Display) {
@@ -88,10 +117,10 @@ fn escaped(value: &str) -> String {
 mod tests {
     use std::time::Duration;
 
-    use super::super::{METRICS, Metric, MetricKind};
+    use super::super::METRICS;
     use super::*;
 
-    static TIMES: Metric = Metric {
+    const TIMES: Metric = Metric {
         name: "t",
         kind: MetricKind::Histogram,
         unit: "seconds",
@@ -113,6 +142,23 @@ mod tests {
         assert_eq!(lines[7], r#"t_bucket{p="a\"\n\\",le="0.05"} 3"#);
         assert_eq!(lines[13], r#"t_bucket{p="a\"\n\\",le="+Inf"} 4"#);
         assert_eq!(lines[14..], [r#"t_sum{p="a\"\n\\"} 1.250001"#, r#"t_count{p="a\"\n\\"} 4"#]);
+    }
+
+    /// Fifteen lines for each limit of each policy would be most of a page.
+    #[test]
+    fn latencies_of_a_policy_have_buckets_only_in_the_full_text() {
+        const OF_POLICY: Metric = Metric { labels: &["policy"], ..TIMES };
+        let latencies = Latencies { sum: Duration::from_micros(2_000), ..Latencies::default() };
+        let figure = Figure::Latencies(Box::new(latencies));
+        let samples = [Sample { metric: &OF_POLICY, labels: vec!["a".to_owned()], figure }];
+        let short =
+            ["# HELP t times", "# TYPE t summary", "t_sum{policy=\"a\"} 0.002", "t_count{policy=\"a\"} 0"];
+        assert_eq!(prometheus_text(&samples).lines().collect::<Vec<_>>(), short);
+        let full = prometheus_text_full(&samples);
+        assert!(
+            full.contains("# TYPE t histogram") && full.contains("t_bucket{policy=\"a\",le=\"+Inf\"} 0"),
+            "{full}"
+        );
     }
 
     #[test]

@@ -39,11 +39,9 @@ impl Limiter {
         if let Some(set_at) = self.registry().set_at(policy, limit) {
             return Origin::Store { set_at };
         }
-        let mut sources = self.sources().into_iter();
-        let source = sources.find(|source| source.policy.as_str() == policy);
         let of_limit =
             |amounts: &[(tollway_core::Name, u64)]| amounts.iter().any(|(name, _)| name.as_str() == limit);
-        match source {
+        match self.polled_sources().status_of(policy) {
             Some(source) if of_limit(&source.amounts) => {
                 Origin::Source { title: source.title, read_at: source.read_at.unwrap_or_default() }
             }

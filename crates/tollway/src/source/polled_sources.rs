@@ -35,7 +35,7 @@ impl Drop for SourcePoller {
 }
 
 impl PolledSources {
-    /// Begins to poll_source a source.
+    /// Begins to poll a source.
     pub(crate) fn begin(&self, source_to_poll: SourceToPoll, registry: &Arc<Registry>) {
         let (sender, status) = watch::channel(SourceStatus::new(&source_to_poll));
         let (policy, configured) = (source_to_poll.policy.clone(), source_to_poll.configured.clone());
@@ -49,8 +49,10 @@ impl PolledSources {
     pub(crate) fn replace(&self, configured: &[PolicySource], registry: &Arc<Registry>) {
         let ended: Vec<Name> = {
             let mut polled_sources = self.by_policy();
+            let named: BTreeMap<&Name, &PolicySource> =
+                configured.iter().map(|source| (source.policy(), source)).collect();
             let stays = |poller: &SourcePoller| match &poller.configured {
-                Some(known) => configured.contains(known),
+                Some(known) => named.get(known.policy()) == Some(&known),
                 None => true,
             };
             let ended = polled_sources.iter().filter(|(_, poller)| !stays(poller));
@@ -64,6 +66,11 @@ impl PolledSources {
                 self.begin(SourceToPoll::configured(source), registry);
             }
         }
+    }
+
+    /// How the source of a policy has been doing, if it has one.
+    pub(super) fn status_of(&self, policy: &str) -> Option<SourceStatus> {
+        Some(self.by_policy().get(policy)?.status.borrow().clone())
     }
 
     fn statuses(&self) -> Vec<watch::Receiver<SourceStatus>> {

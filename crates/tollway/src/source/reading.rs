@@ -37,7 +37,7 @@ impl SourceReading {
 const SHOWN_MAX: usize = 40;
 
 fn amount(limit: &Limit, text: Option<&str>) -> Result<u64, String> {
-    let Some(text) = text.map(str::trim) else { return Err("nothing is kept for it".to_owned()) };
+    let Some(text) = text.map(str::trim) else { return Err("its parameter is missing".to_owned()) };
     let shown: String = text.chars().take(SHOWN_MAX).collect();
     let amount =
         read_integer(text).ok_or_else(|| format!("{shown:?} is not a number; write one like 200"))?;
@@ -98,7 +98,7 @@ mod tests {
             (Some(""), "requests_per_minute: \"\" is not a number; write one like 200"),
             (Some("-5"), "requests_per_minute: \"-5\" is not a number; write one like 200"),
             (Some("2.5"), "requests_per_minute: \"2.5\" is not a number; write one like 200"),
-            (None, "requests_per_minute: nothing is kept for it"),
+            (None, "requests_per_minute: its parameter is missing"),
         ] {
             let reading = read(&[text, Some("7")]);
             assert_eq!((amounts(&reading), reading.problem.as_deref()), (vec![7], Some(problem)));

@@ -247,7 +247,7 @@ fn limiter_takes_an_api_from_a_profile() {
         .collect();
     assert_eq!(
         policies,
-        [("slack", SLACK), ("stripe", "1 requests / minute"), ("vanta", "100 requests / minute paced")]
+        [("slack", SLACK), ("stripe", "1 request / minute"), ("vanta", "100 requests / minute paced")]
             .map(|(name, limit)| (name.to_owned(), limit.to_owned()))
     );
 }

@@ -7,6 +7,7 @@ mod apis;
 mod begin;
 mod blocking;
 mod config;
+mod config_include;
 mod config_watch;
 mod date_set_forward;
 mod debts;
@@ -17,6 +18,7 @@ mod heard;
 mod incident;
 mod lease;
 mod limiter;
+mod many_policies;
 mod metrics;
 #[cfg(feature = "dynamodb")]
 mod minute;

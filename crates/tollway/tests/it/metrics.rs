@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use tollway::core::{Answer, Fault, Operation, Policy, Retry, Store, StoreError, WhenStoreFails};
-use tollway::metrics::{Figure, METRICS, Sample, prometheus_text};
+use tollway::metrics::{Figure, METRICS, POLICIES_MAX, Sample, prometheus_text};
 use tollway::{Durations, Limiter};
 
 async fn number(limiter: &Limiter, name: &str, labels: &[&str]) -> Option<u64> {
@@ -139,6 +139,62 @@ async fn a_policy_that_the_program_names_is_counted_by_its_name() {
     assert_eq!(number(&limiter, "tollway_decisions_total", &["plans", "granted"]).await, Some(3));
     assert_eq!(number(&limiter, "RateLimiterAcquisitionFailures", &["plans", "each"]).await, Some(2));
     assert_eq!(number(&limiter, "tollway_decisions_total", &["of_callers", "granted"]).await, None);
+}
+
+/// Lines of the text that name this policy.
+fn lines_of(text: &str, policy: &str) -> usize {
+    let label = format!("policy=\"{policy}\"");
+    text.lines().filter(|line| line.contains(&label)).count()
+}
+
+/// G10: a scrape of thousands of policies is otherwise mostly idle policies.
+#[tokio::test]
+async fn a_policy_has_series_from_its_first_take_on_and_twenty_lines_at_most() {
+    let builder = Limiter::builder().policy("idle", ["9 / hour", "90 / day"]).unwrap();
+    let limiter = builder.policy("used", ["2 / hour", "90 / day"]).unwrap().metrics().build();
+    let handle = limiter.policy("idle").unwrap();
+    let text = prometheus_text(&limiter.samples().await);
+    assert_eq!((lines_of(&text, "idle"), lines_of(&text, "used")), (0, 0), "{text}");
+    for granted in [true, true, false] {
+        assert_eq!(limiter.try_take("used").await.unwrap().is_granted(), granted);
+    }
+    let text = prometheus_text(&limiter.samples().await);
+    assert_eq!(lines_of(&text, "idle"), 0, "{text}");
+    assert!((10..=20).contains(&lines_of(&text, "used")), "{text}");
+    assert!(handle.try_take().now().unwrap().is_granted());
+    limiter.replace_policies([Policy::new("idle", ["8 / hour", "90 / day"]).unwrap()]).unwrap();
+    assert!(handle.try_take().now().unwrap().is_granted());
+    assert_eq!(number(&limiter, "tollway_decisions_total", &["idle", "granted"]).await, Some(2));
+    assert_eq!(number(&limiter, "tollway_decisions_total", &["used", "denied"]).await, Some(1));
+}
+
+/// G10: beyond the bound nothing is lost: the rest has one sum, and a series says of how many policies.
+#[tokio::test]
+async fn policies_beyond_the_bound_are_summed_and_counted() {
+    let (name, left_out) = (|n: usize| format!("p{n:05}"), 3);
+    let policies = (0..POLICIES_MAX + left_out).map(|n| Policy::new(&name(n), ["1 / hour"]).unwrap());
+    let limiter = Limiter::builder().metrics().build();
+    limiter.replace_policies(policies).unwrap();
+    // The ones used first have series of their own, whatever their names are.
+    for n in (0..POLICIES_MAX + left_out).rev() {
+        assert!(limiter.try_take(&name(n)).await.unwrap().is_granted());
+    }
+    for n in 0..left_out {
+        assert!(!limiter.try_take(&name(n)).await.unwrap().is_granted());
+        assert_eq!(number(&limiter, "tollway_decisions_total", &[&name(n), "granted"]).await, None);
+    }
+    for (name, labels, expected) in [
+        ("tollway_decisions_total", &["other", "granted"][..], 3),
+        ("tollway_decisions_total", &["other", "denied"], 3),
+        ("RateLimiterTokensAcquired", &["other", "other"], 3),
+        ("RateLimiterAcquisitionFailures", &["other", "other"], 3),
+        ("tollway_metrics_policies_left_out", &[], 3),
+    ] {
+        assert_eq!(number(&limiter, name, labels).await, Some(expected), "{name} {labels:?}");
+    }
+    let last = name(POLICIES_MAX + left_out - 1);
+    assert_eq!(number(&limiter, "tollway_decisions_total", &[&last, "granted"]).await, Some(1));
+    assert_eq!(number(&limiter, "RateLimiterTokensAvailable", &[&last, "requests_per_hour"]).await, Some(0));
 }
 
 #[tokio::test]

@@ -11,7 +11,7 @@ use super::redis_cli::RedisCli;
 use super::servers::Server;
 use crate::context::WholeConfig;
 use crate::doctor::finding::Finding;
-use crate::doctor::shell::shell_word;
+use crate::shell::shell_word;
 
 /// Suffixes of consumer keys.
 const SUFFIXES: [&str; 6] =

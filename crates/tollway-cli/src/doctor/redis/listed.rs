@@ -3,7 +3,7 @@
 use super::keys::Counters;
 use super::redis_cli::RedisCli;
 use crate::doctor::finding::NAMED_MAX;
-use crate::doctor::shell::shell_word;
+use crate::shell::shell_word;
 
 /// Keys with one problem.
 #[derive(Default)]

@@ -5,7 +5,7 @@ use std::fmt;
 use url::form_urlencoded;
 
 use super::servers::Url;
-use crate::doctor::shell::shell_word_or_dots;
+use crate::shell::shell_word_or_dots;
 
 /// The command for one server, without what it should do.
 #[derive(Clone, PartialEq, Eq)]

@@ -18,7 +18,7 @@ use crate::pipeline::session::Which;
   tollway pipeline dead drop --group job-123
   tollway pipeline dead drop --all --yes           without a terminal, as in cron
 
-Exits with 0; with 1 if you say no, or if the one that is named is no dead letter; with 130 after Ctrl-C, and then the
+Exits with 0; with 66 if there is no such job; with 1 if you say no, or if it is no dead letter; with 130 after Ctrl-C, and then the
 same command goes on.")]
 pub(crate) struct Arguments {
     /// The number or the key of one dead letter, in place of a filter

@@ -23,7 +23,7 @@ use crate::pipeline::session::{Session, Which};
   tollway pipeline dead edit 104 --data @fixed.json
   tollway pipeline dead show 104 --json | jq '.data.page = 7 | .data' | tollway pipeline dead edit 104 --data -
 
-Exits with 0; with 65 if the data is no JSON; with 1 if the job is no dead letter.")]
+Exits with 0; with 65 if the data is no JSON; with 66 if there is no such job; with 1 if it is no dead letter.")]
 pub(crate) struct Arguments {
     #[command(flatten)]
     job: super::JobArguments,
@@ -82,7 +82,7 @@ fn store(job: &Job, edit: Edit, which: &Which, context: &Context) -> Result<Exit
             return Err(Failure::new(Exit::FAILED, format!("job {} is {state} meanwhile", job.id)));
         }
         Edited::Missing => {
-            return Err(Failure::new(Exit::FAILED, format!("job {} does not exist any more", job.id)));
+            return Err(Failure::not_found(format!("job {} does not exist any more", job.id)));
         }
     }
     let output = context.output();
@@ -101,12 +101,7 @@ fn read_data(given: &str) -> Result<String, Failure> {
         ("-", _) => ("standard input", Box::new(io::stdin())),
         (_, Some(path)) => {
             let file = std::fs::File::open(path);
-            (
-                path,
-                Box::new(
-                    file.map_err(|error| Failure::new(Exit::DATA, format!("cannot read {path}: {error}")))?,
-                ),
-            )
+            (path, Box::new(file.map_err(|error| Failure::unreadable(Exit::DATA, path, &error))?))
         }
         (text, None) => return Ok(text.to_owned()),
     };

@@ -25,7 +25,7 @@ use crate::pipeline::session::Which;
 A move task of SQS takes a whole stage, with no other filter. There is one per queue, and --rate is that of
 each: 1 to 500 a second. The queue needs a redrive policy that names it, as `tollway provision aws` sets it.
 
-Exits with 0; with 1 if the one that is named is no dead letter; with 130 after Ctrl-C, which also cancels move tasks.")]
+Exits with 0; with 66 if there is no such job; with 1 if it is no dead letter; with 130 after Ctrl-C, which also cancels move tasks.")]
 pub(crate) struct Arguments {
     /// The number or the key of one dead letter, in place of a filter
     #[arg(value_name = "ID|KEY")]

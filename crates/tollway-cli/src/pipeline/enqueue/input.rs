@@ -30,8 +30,7 @@ impl Input {
             }
             return Ok(Self { name: "standard input".to_owned(), bytes: None, from: Box::new(io::stdin()) });
         }
-        let cannot =
-            |error: io::Error| Failure::new(Exit::DATA, format!("cannot read {}: {error}", path.display()));
+        let cannot = |error: io::Error| Failure::unreadable(Exit::DATA, &path.display().to_string(), &error);
         let file = File::open(path).map_err(cannot)?;
         let metadata = file.metadata().map_err(cannot)?;
         if metadata.is_dir() {

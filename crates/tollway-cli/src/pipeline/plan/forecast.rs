@@ -97,7 +97,7 @@ fn of_policy(
     start: Timestamp,
 ) -> Result<(PolicyForecast, Bound), Failure> {
     let policy = limits.policy(name);
-    let policy = policy.ok_or_else(|| Failure::new(Exit::CONFIG, format!("there is no policy {name:?}")))?;
+    let policy = policy.ok_or_else(|| Failure::not_found(format!("there is no policy {name:?}")))?;
     let mut seconds_per_item = 0.0;
     let mut takes = [Some(Span::ZERO); 2];
     let mut calls_per_item = 0;

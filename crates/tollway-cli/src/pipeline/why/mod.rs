@@ -23,7 +23,7 @@ use reason::Reason;
   tollway pipeline why uploads/job-123/chunks/chunk_001.pdf
   tollway pipeline why 104 --json | jq .jobs[0].attempts
 
-Exits with 0, or with 1 if there is no such job.")]
+Exits with 0, or with 66 if there is no such job.")]
 pub(crate) struct Arguments {
     /// The job's number, or its key
     #[arg(value_name = "ID|KEY")]
@@ -39,7 +39,7 @@ pub(super) fn run(arguments: &Arguments, which: &Which, context: &Context) -> Re
     let mut jobs = find(&session, &arguments.job)?;
     jobs.retain(|job| stage.as_ref().is_none_or(|stage| job.stage == *stage));
     if jobs.is_empty() {
-        return Err(Failure::new(Exit::FAILED, "no such job is in that stage").advise("leave --stage out"));
+        return Err(Failure::not_found("no such job is in that stage").advise("leave --stage out"));
     }
     // The store of limits may be out of reach, and then the quota is left out.
     let limiter = session.limiter().ok();

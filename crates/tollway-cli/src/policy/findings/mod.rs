@@ -5,10 +5,11 @@ mod documented;
 mod policies;
 mod redundant;
 
+use std::collections::HashSet;
 use std::fmt::Display;
 
 use serde::Serialize;
-use tollway::{Config, StoreUrl};
+use tollway::{Config, Name, StoreUrl};
 
 use crate::layout::{COLUMNS, sentence};
 use crate::output::{FAINT, Output};
@@ -37,13 +38,11 @@ pub(crate) enum Level {
 
 /// All findings, in the order of the config.
 pub(crate) fn all(config: &Config) -> Vec<Finding> {
-    let called = |policy: &tollway::Policy| {
-        config.apis().iter().any(|api| api.policies().any(|name| name == policy.name()))
-    };
+    let called: HashSet<&Name> = config.apis().iter().flat_map(|api| api.policies()).collect();
     let bounds_subjects = matches!(config.store(), Some(StoreUrl::Redis(_)));
     let policies = config.policies().iter().flat_map(|policy| {
         let idle = policies::idle_bound(policy).filter(|_| !bounds_subjects);
-        policies::look_at(policy, called(policy)).into_iter().chain(idle)
+        policies::look_at(policy, called.contains(policy.name())).into_iter().chain(idle)
     });
     let apis = config.apis().iter().flat_map(|api| {
         let policy = api.policy().and_then(|name| config.policy(name.as_str()));

@@ -51,13 +51,13 @@ fn one_dead_letter_is_named_in_the_same_way_everywhere() {
     assert_eq!(lab.run(&["dead", "edit"]).0, 2);
 }
 
-/// The guide: 1 means that there is no such job. A filter that matches nothing is no mistake.
+/// The guide: 66 means that there is no such job. A filter that matches nothing is no mistake.
 #[test]
 fn missing_job_has_its_exit_code() {
     let lab = dropped();
     for command in [&["dead", "redrive"][..], &["dead", "drop", "--yes"], &["cancel", "--yes"]] {
         let (exit, _, error) = lab.run(&[command, &["--id", "99"]].concat());
-        assert_eq!(exit, 1, "{command:?}: {error}");
+        assert_eq!(exit, 66, "{command:?}: {error}");
         assert!(error.contains("there is no job with the number or key \"99\""), "{error}");
         let (exit, said, _) = lab.run(&[command, &["--error", "no such error"]].concat());
         assert_eq!(exit, 0, "{command:?}: {said}");

@@ -61,7 +61,7 @@ fn dead_letter_is_edited_on_the_command_line() {
     let (exit, _, error) = lab.run(&["dead", "edit", "1", "--data", "{"]);
     assert_eq!(exit, 65);
     assert!(error.contains("not JSON"), "{error}");
-    assert_eq!(lab.run(&["dead", "edit", "1", "--data", "@missing"]).0, 65);
+    assert_eq!(lab.run(&["dead", "edit", "1", "--data", "@missing"]).0, 66);
     lab.ok(&["dead", "redrive", "--id", "1"]);
     assert_eq!(lab.run(&["dead", "edit", "1", "--data", "1"]).0, 1, "it is no dead letter any more");
     assert_eq!(lab.jobs().job(ID).data, "[9]");

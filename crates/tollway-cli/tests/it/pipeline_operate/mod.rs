@@ -66,7 +66,7 @@ fn help_of_every_command_has_examples() {
 fn commands_name_what_is_missing() {
     let lab = lab::Lab::new();
     let (exit, _, error) = lab.run(&["-p", "pdg", "dead", "list"]);
-    assert_eq!(exit, 2);
+    assert_eq!(exit, 66);
     assert!(error.contains("there is no pipeline \"pdg\"") && error.contains("there are: pdf"), "{error}");
     for command in
         [&["dead", "list"][..], &["why", "1"], &["results"], &["backup", "b.db"], &["cancel", "--all"]]

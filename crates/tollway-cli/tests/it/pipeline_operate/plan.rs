@@ -43,7 +43,7 @@ fn too_few_workers_are_the_bottleneck() {
             .contains("50 + 50 workers at 1 min a call make at most 100 calls a minute; adobe allows 200"),
         "{text}"
     );
-    assert_eq!(lab.run(&["plan", "--items", "9", "--latency", "extrakt=1s"]).0, 2);
+    assert_eq!(lab.run(&["plan", "--items", "9", "--latency", "extrakt=1s"]).0, 66);
     assert_eq!(lab.run(&["plan", "--items", "9", "--latency", "fast"]).0, 2);
 }
 

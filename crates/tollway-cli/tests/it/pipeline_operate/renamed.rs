@@ -66,7 +66,7 @@ fn move_brings_jobs_to_the_new_name() {
     assert_eq!(lab.run(&["run"]).0, 0);
     for wrong in [["--from", "nothing", "--to", "tag"], ["--from", "tag", "--to", "nothing"]] {
         let (exit, _, error) = lab.run(&[&["move"][..], &wrong].concat());
-        assert_eq!(exit, 2, "{error}");
+        assert_eq!(exit, 66, "{error}");
         assert!(error.contains("has no stage \"nothing\""), "{error}");
     }
 }
@@ -102,7 +102,7 @@ fn run_works_on_the_named_stages() {
     );
     assert_eq!(lab.json(&["status"])["stages"][1]["ready"], 1);
     let (exit, _, error) = lab.run(&["run", "--stage", "tog"]);
-    assert_eq!(exit, 2, "{error}");
+    assert_eq!(exit, 66, "{error}");
     assert!(error.contains("has no stage \"tog\"") && error.contains("tag, extract"), "{error}");
     assert_eq!(lab.run(&["run", "--stage", "tag", "--stage", "extract"]).0, 0);
     assert_eq!(lab.json(&["status"])["stages"][1]["ready"], 0);

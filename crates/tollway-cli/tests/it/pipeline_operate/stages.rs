@@ -30,7 +30,7 @@ fn pause_and_resume_change_stages_and_count_their_jobs() {
     );
     assert!(!lab.jobs().paused("autotag"));
     let (exit, _, error) = lab.run(&["pause", "extrakt"]);
-    assert_eq!(exit, 2);
+    assert_eq!(exit, 66);
     assert!(error.contains("no stage \"extrakt\"") && error.contains("autotag, extract, upload"), "{error}");
 }
 

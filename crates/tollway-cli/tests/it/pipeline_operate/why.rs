@@ -109,6 +109,6 @@ fn jobs_are_found_by_number_and_key() {
     let one = lab.ok(&["why", "777", "--stage", "extract"]);
     assert!(one.starts_with("job 2"), "{one}");
     let (exit, _, error) = lab.run(&["why", "nothing"]);
-    assert_eq!(exit, 1);
+    assert_eq!(exit, 66);
     assert!(error.contains("there is no job with the number or key \"nothing\""), "{error}");
 }

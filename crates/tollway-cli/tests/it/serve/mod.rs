@@ -32,6 +32,16 @@ fn serves_an_example_policy_without_a_config() {
     assert_eq!(serving.stop(), (Some(0), String::new()));
 }
 
+/// The first policy of the file, which its author thought of first, not the first by name.
+#[test]
+fn suggested_command_takes_under_the_first_policy_of_the_file() {
+    let home = Home::new();
+    assert_eq!(home.run(&["init", "vendor"]).0, 0);
+    let serving = Serving::start(&home, &["--listen", "127.0.0.1:0"]);
+    assert!(serving.line("try").contains("{\"policy\": \"vendor\"}"), "{:?}", serving.lines);
+    assert_eq!(serving.stop(), (Some(0), String::new()));
+}
+
 /// Lists every configured address, each with a command to try, and the commands work.
 #[test]
 fn startup_message_lists_addresses_and_commands() {

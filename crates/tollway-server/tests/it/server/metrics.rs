@@ -42,6 +42,22 @@ fn take_metrics_have_no_subject_labels() {
     }
 }
 
+/// G10: buckets are most of a policy's lines, so they are shown only if the config asks for them.
+#[test]
+fn latency_buckets_are_shown_if_the_config_asks_for_them() {
+    for (config, shown) in
+        [("", false), ("[server]\nmetrics = 'short'", false), ("[server]\nmetrics = 'full'", true)]
+    {
+        let server = Running::of(&format!("{POLICIES}\n{config}"));
+        assert_eq!(server.client().take(r#"{"policy": "api"}"#).status, 200);
+        let text = server.admin().get("/metrics", "").body;
+        let kind = if shown { "histogram" } else { "summary" };
+        assert!(text.contains(&format!("# TYPE RateLimiterAcquisitionLatency {kind}")), "{text}");
+        assert_eq!(text.contains(r#"RateLimiterAcquisitionLatency_bucket{policy="api""#), shown, "{text}");
+        assert!(text.contains(r#"RateLimiterAcquisitionLatency_count{policy="api""#), "{text}");
+    }
+}
+
 /// Waits until the metrics contain this line.
 fn until_told(admin: &mut Client, line: &str) {
     let begun = Instant::now();

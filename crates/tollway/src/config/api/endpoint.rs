@@ -212,10 +212,10 @@ fn read_one(table: &mut Section<'_>, policies: &[&str]) -> Option<ApiEndpoint> {
     Some(ApiEndpoint { pattern: pattern?, policy, cost: cost.unwrap_or_default() })
 }
 
-/// `policy` of an api or an endpoint: one of the file.
+/// `policy` of an api or an endpoint: one of the file, whose names are sorted.
 pub(super) fn read_policy(section: &mut Section<'_>, policies: &[&str]) -> Option<Name> {
     let policy: Spanned<&str> = section.string("policy", "notion")?;
-    if !policies.contains(policy.get_ref()) {
+    if policies.binary_search(policy.get_ref()).is_err() {
         let message = format!("there is no policy {:?} in this file", policy.get_ref());
         let advice = match policies {
             [] => format!("write one: [policies.{}]", policy.get_ref()),

@@ -1,6 +1,7 @@
 //! The policies of an api: the one it names, or one that is made of its own limits; its rate as a limit of that; and one that
 //! counts its calls in flight.
 
+use std::collections::hash_map::{Entry, HashMap};
 use std::sync::Arc;
 
 use tollway_config::{Report, Spanned};
@@ -8,31 +9,34 @@ use tollway_core::{Lease, Name, Policy};
 
 use super::Api;
 
+/// A policy with the place of its name in the file.
+type Placed<'a> = (Spanned<&'a str>, Arc<Policy>);
+
 /// Adds the policies of apis that have none in the file, and `rate` to those that have one.
 pub(in crate::config) fn attach<'a>(
     apis: &[(Spanned<&'a str>, Arc<Api>)],
-    policies: &mut Vec<(Spanned<&'a str>, Arc<Policy>)>,
+    policies: &mut Vec<Placed<'a>>,
     report: &Report<'_>,
 ) {
+    let known = policies.iter().enumerate().map(|(index, (_, policy))| (policy.name().clone(), index));
+    let mut index_of: HashMap<Name, usize> = known.collect();
     for (name, api) in apis {
-        let here = |policy: Policy| (Spanned::new(name.span(), *name.get_ref()), Arc::new(policy));
-        let slots = api.slots_policy().filter(|slots| !has(policies, slots.name()));
-        policies.extend(slots.map(here));
-        let Some(policy) = api.policy() else { continue };
-        match policies.iter_mut().find(|(_, known)| known.name() == policy) {
-            Some((_, known)) => match with_rate(api, known) {
+        let known = api.policy().and_then(|policy| policies.get_mut(*index_of.get(policy)?));
+        if let Some((_, known)) = known {
+            match with_rate(api, known) {
                 Ok(with_rate) => *known = Arc::new(with_rate),
                 Err((message, advice)) => report.problem(name.span(), message, advice),
-            },
-            // A policy with a mistake in it is not there; the mistake was reported.
-            None if policy == api.name() => policies.extend(api.own_policy().map(here)),
-            None => {}
+            }
+        }
+        // A policy with a mistake in it is not there; the mistake was reported.
+        let own = api.own_policy().filter(|own| api.policy() == Some(own.name()));
+        for policy in api.slots_policy().into_iter().chain(own) {
+            if let Entry::Vacant(free) = index_of.entry(policy.name().clone()) {
+                free.insert(policies.len());
+                policies.push((Spanned::new(name.span(), *name.get_ref()), Arc::new(policy)));
+            }
         }
     }
-}
-
-fn has(policies: &[(Spanned<&str>, Arc<Policy>)], name: &Name) -> bool {
-    policies.iter().any(|(_, policy)| policy.name() == name)
 }
 
 /// A policy with the rate of its api; or what is wrong, and what to do about it.

@@ -36,7 +36,7 @@ pub(in crate::config) fn read_all(root: &mut Section<'_>) -> Vec<Api> {
     apis.filter_map(profile).collect()
 }
 
-/// The api, unless something is wrong with it; that is in the report then. `policies` are the names of those in the file.
+/// The api, unless something is wrong with it; that is in the report then. `policies` are the names of those in the file, sorted.
 pub(in crate::config) fn read(
     name: &Spanned<&str>,
     mut section: Section<'_>,
@@ -77,7 +77,7 @@ fn with_policy(
 ) -> Api {
     let profile = profile.map(|profile| profile.name.clone());
     let mut api = Api { name, profile, policy: None, fields, given };
-    let same_name = policies.contains(&api.name.as_str());
+    let same_name = policies.binary_search(&api.name.as_str()).is_ok();
     if (api.fields.policy.is_some() || same_name) && !api.given.contains(&"limits") {
         // The profile's limits are for apis without a policy.
         api.fields.limits = None;
@@ -110,7 +110,7 @@ fn check(name: &Spanned<&str>, api: &Api, section: &Section<'_>, policies: &[&st
     if section.has("policy") && section.has("limits") {
         let message = "`limits` make a policy, and `policy` names another one";
         section.problem("limits", message, "move them to that policy, or leave `policy` out");
-    } else if section.has("limits") && policies.contains(&api.name().as_str()) {
+    } else if section.has("limits") && policies.binary_search(&api.name().as_str()).is_ok() {
         let message = format!("`limits` make a policy {}, and the file has one of that name", api.name());
         section.problem("limits", message, "move them to that policy");
     }

@@ -1,7 +1,7 @@
 //! Words of the commands that fixes print, quoted for a shell.
 
 /// Text quoted for a shell, unless it has invisible characters.
-pub(super) fn shell_word(text: &str) -> Option<String> {
+pub(crate) fn shell_word(text: &str) -> Option<String> {
     let plain = |sign: char| sign.is_ascii_alphanumeric() || "_-.:/".contains(sign);
     let visible = |sign: char| sign.escape_debug().len() == 1 || "'\"\\".contains(sign);
     if !text.chars().all(visible) {
@@ -12,7 +12,7 @@ pub(super) fn shell_word(text: &str) -> Option<String> {
 }
 
 /// The same, with dots in place of text that cannot be shown.
-pub(super) fn shell_word_or_dots(text: &str) -> String {
+pub(crate) fn shell_word_or_dots(text: &str) -> String {
     shell_word(text).unwrap_or_else(|| "...".to_owned())
 }
 
