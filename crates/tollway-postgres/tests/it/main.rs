@@ -10,5 +10,6 @@ mod once;
 mod rows;
 mod schema;
 mod settings;
+mod statistics;
 mod support;
 mod tls;
