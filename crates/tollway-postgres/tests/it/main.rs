@@ -3,6 +3,7 @@
 
 mod conformance;
 mod contention;
+mod denials;
 mod failures;
 mod golden_bytes;
 mod hot_line;

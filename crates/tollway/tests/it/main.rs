@@ -31,6 +31,7 @@ mod reload;
 mod settings;
 #[cfg(feature = "redis")]
 mod shared;
+mod shares;
 mod source;
 mod spans;
 mod ticket;
