@@ -92,7 +92,7 @@ pub use operation::{Action, Booking, Charge, Charges, NewAccounts, Operation, Te
 pub use packed::{Packed, PackedMany};
 pub use period::Period;
 pub use policy::{Lease, Policy, PolicyError, PolicyKey, WhenStoreFails};
-pub use setting::{Setting, SettingChange, SettingList, Settings, SettingsAnswer};
+pub use setting::{FollowedSettings, Setting, SettingChange, SettingList, Settings, SettingsAnswer};
 pub use share::{LocalShare, LocalShareError};
 pub use store::{Answer, Begun, Fault, Outcome, Outcomes, Retry, Settled, Store, StoreError, StoreResult};
 pub use store_url::StoreUrlParts;

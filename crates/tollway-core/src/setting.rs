@@ -1,6 +1,7 @@
 //! Settings: amounts of limits that were changed at run time. They override the config file.
 
 use std::future::Future;
+use std::num::NonZeroU32;
 use std::pin::Pin;
 
 use serde::{Deserialize, Serialize};
@@ -36,6 +37,15 @@ pub struct SettingChange {
     pub amounts: Option<(u64, Option<u64>)>,
 }
 
+/// What a limiter reads while it runs.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FollowedSettings {
+    /// All settings.
+    pub settings: Vec<Setting>,
+    /// How many limiters share the store, at least this one. `None`: the store does not count them.
+    pub limiters: Option<NonZeroU32>,
+}
+
 /// The future of a store's answer about settings.
 pub type SettingsAnswer<T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send>>;
 
@@ -43,6 +53,14 @@ pub type SettingsAnswer<T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> 
 pub trait Settings: Send + Sync {
     /// All settings, at most [`SETTINGS_MAX`].
     fn settings(&self) -> SettingsAnswer<Vec<Setting>>;
+
+    /// All settings, and how many limiters of the store read them within the last minute, this one included: a store that can
+    /// counts them in the same request. `registers` makes it one that later readers count.
+    fn follow(&self, registers: bool) -> SettingsAnswer<FollowedSettings> {
+        let _ = registers;
+        let settings = self.settings();
+        Box::pin(async move { Ok(FollowedSettings { settings: settings.await?, limiters: None }) })
+    }
 
     /// Changes one setting. It is stored before this answers.
     fn change(&self, change: SettingChange) -> SettingsAnswer<()>;

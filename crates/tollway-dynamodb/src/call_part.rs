@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use tollway_core::bounds::CHARGES_PER_TAKE_MAX;
-use tollway_core::{Account, AccountKey, Action, Operation, Outcome, Outcomes, Timestamp, apply};
+use tollway_core::{Account, AccountKey, Operation, Outcomes, Timestamp, apply};
 use tollway_remote::Call;
 
 use crate::cache::CachedItem;
@@ -30,8 +30,6 @@ pub(crate) struct PartDecision {
     pub(crate) outcomes: Outcomes,
     /// The accounts that the decision changes.
     pub(crate) changed: BTreeMap<String, Account>,
-    /// Whether every operation is a take without an id, and every one was denied.
-    pub(crate) only_denials: bool,
 }
 
 impl<'a> CallPart<'a> {
@@ -56,8 +54,7 @@ impl<'a> CallPart<'a> {
 
     /// Runs the engine on copies of these states.
     pub(crate) fn decide(&self, found: &CachedItems, now: Timestamp) -> PartDecision {
-        let mut decided =
-            PartDecision { outcomes: Outcomes::new(), changed: BTreeMap::new(), only_denials: true };
+        let mut decided = PartDecision { outcomes: Outcomes::new(), changed: BTreeMap::new() };
         for operation in self.operations {
             let keys: Vec<String> = operation.keys().map(|key| key.to_string()).collect();
             let mut accounts: Vec<Account> = keys
@@ -73,7 +70,6 @@ impl<'a> CallPart<'a> {
             if applied.changed {
                 decided.changed.extend(keys.into_iter().zip(accounts));
             }
-            decided.only_denials &= is_plain_denial(operation, &applied.outcome);
             decided.outcomes.push(applied.outcome);
         }
         decided
@@ -84,10 +80,4 @@ impl<'a> CallPart<'a> {
 fn keys_of(operation: &Operation) -> impl Iterator<Item = AccountKey> {
     let refused = operation.charges.len() > CHARGES_PER_TAKE_MAX;
     operation.keys().take(if refused { 0 } else { usize::MAX })
-}
-
-/// An id that was denied here may have been granted elsewhere: such a denial is not plain.
-fn is_plain_denial(operation: &Operation, outcome: &Outcome) -> bool {
-    matches!(&operation.action, Action::Take(terms) if terms.call.is_none())
-        && matches!(outcome, Outcome::Decided(decision) if !decision.is_granted())
 }

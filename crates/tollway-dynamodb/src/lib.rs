@@ -16,10 +16,10 @@
 //! | outcome | rule |
 //! |---|---|
 //! | anything that changes an account | the condition of its write proves the state |
-//! | a take without id that is denied | the state is at most a second old; another's refund may be seen that late |
-//! | everything else that changes nothing: looks, previews, `begin` in time, slots that are lost, refusals, repeated ids | the state was read after the question came |
+//! //! | everything that changes nothing: denials, looks, previews, `begin` in time, slots that are lost, refusals, repeated ids | the state was read after the question came |
 //!
-//! An id that was denied here may have been granted elsewhere meanwhile: that is why ids are read.
+//! A denial is repeated for at most a second without coming here; see `tollway-remote`. An id that was denied may have been
+//! granted elsewhere meanwhile: that is why takes with ids are never repeated.
 //!
 //! # Counting once
 //!
@@ -40,6 +40,7 @@ mod counters;
 mod create;
 mod error;
 mod item;
+mod limiters;
 mod link;
 mod locks;
 pub mod minute;

@@ -31,8 +31,6 @@ pub struct DynamoLink {
     unresolved: UnresolvedCalls<WriteAttempts>,
     locks: Locks,
     pub(crate) contention: Contention,
-    /// How old a state may be that a denial is answered from.
-    pub(crate) denials: Duration,
     /// How long a call may go on losing races before it fails. The driver sends it again while a caller waits.
     pub(crate) patience: Duration,
 }
@@ -46,7 +44,7 @@ impl DynamoLink {
     /// For tests: goes by this clock, which is checked as the process's would be.
     pub fn going_by(clock: Arc<dyn Clock>, options: DynamoOptions) -> Self {
         let check = ClockCheck::new(Arc::clone(&clock));
-        let (denials, patience) = (options.denials, options.race_time());
+        let patience = options.race_time();
         Self {
             table: Table::new(options, check.clone(), Arc::default()),
             writer: draw_writer(),
@@ -56,7 +54,6 @@ impl DynamoLink {
             unresolved: UnresolvedCalls::default(),
             locks: Locks::default(),
             contention: Contention::default(),
-            denials,
             patience,
         }
     }

@@ -46,7 +46,8 @@ impl DynamoLink {
             let now = self.clock.now();
             let decided = part.decide(&found, now);
             if decided.changed.is_empty() && !must_write {
-                if drop_older(&mut found, self.must_be_known_since(&decided, begun)) {
+                // An answer that writes nothing has no condition that proves the state.
+                if drop_older(&mut found, begun) {
                     continue;
                 }
                 return Ok(decided.outcomes);
@@ -70,12 +71,6 @@ impl DynamoLink {
             effort.retried();
         }
         Err(if contended { others_were_faster() } else { too_slow() })
-    }
-
-    /// How recent a state must be for an answer that writes nothing; see the crate's rules.
-    fn must_be_known_since(&self, decided: &PartDecision, begun: Instant) -> Instant {
-        let remembered = Instant::now().checked_sub(self.denials).filter(|_| decided.only_denials);
-        remembered.map_or(begun, |remembered| remembered.min(begun))
     }
 
     fn cached(&self, part: &CallPart<'_>) -> CachedItems {

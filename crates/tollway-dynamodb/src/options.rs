@@ -5,14 +5,12 @@ use std::time::Duration;
 
 use tollway_aws::{Access, Connect};
 use tollway_core::{StoreUrlParts, nearest};
+use tollway_remote::DENIALS_MAX;
 
 use crate::minute::{Layout, table_of_environment};
 
 /// The longest a caller may be made to wait for the store.
 const DEADLINE_MAX: Duration = Duration::from_secs(30);
-
-/// The longest that a denial may be answered from a remembered state.
-const DENIALS_MAX: Duration = Duration::from_secs(1);
 
 /// A request is answered within this time, or it has failed. Calls on one subject wait for it.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(1);
@@ -26,7 +24,7 @@ const PARAMETERS: [&str; 6] = ["region", "endpoint", "deadline", "denials", "cre
 /// | `region` | AWS's region | as every AWS tool finds it (`AWS_REGION`, the profile, the machine) |
 /// | `endpoint` | another place than AWS's own: `http://127.0.0.1:8000` | AWS |
 /// | `deadline` | within which every caller is answered (`500ms`, `2s`) | `500ms` |
-/// | `denials` | how old a state may be that a denial is answered from, at most `1s`; `0s`: each one reads | `1s` |
+/// | `denials` | how long a denial is repeated from memory, at most `1s`; `0s`: each take reads | `1s` |
 /// | `create` | `yes`: the table is made if it is not there | `no` |
 /// | `layout` | `minute` or `api-minute`: a table of a system that already runs ([`minute`](crate::minute)); without a name it is that of `$RATE_LIMIT_TABLE`, else the documented one | lines |
 ///

@@ -1,9 +1,11 @@
 //! The store: calls by [`Remote`], settings by a thread of their own.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use tollway_core::{
-    Answer, Clock, Operation, Setting, SettingChange, Settings, SettingsAnswer, Store, StoreFigures,
+    Answer, Clock, FollowedSettings, Operation, Setting, SettingChange, Settings, SettingsAnswer, Store,
+    StoreFigures,
 };
 use tollway_remote::{Options, Remote};
 
@@ -39,17 +41,17 @@ impl DynamoStore {
         Self::start(DynamoLink::new(options.clone()), options)
     }
 
-    /// For tests: a store whose time is this clock's, whatever it says.
+    /// For tests: a store whose time is this clock's, whatever it says. It repeats no denial, because that goes by real time.
     pub fn with_clock(url: &str, clock: Arc<dyn Clock>) -> Result<Self, DynamoStoreError> {
-        let options: DynamoOptions = url.parse()?;
+        let options = DynamoOptions { denials: Duration::ZERO, ..url.parse()? };
         Self::start(DynamoLink::going_by(clock, options.clone()).without_clock_check(), options)
     }
 
     /// A store over this link.
     pub fn start(link: DynamoLink, options: DynamoOptions) -> Result<Self, DynamoStoreError> {
         let counters = link.counters();
-        let deadline = options.deadline;
-        let remote = Remote::start("tollway-dynamodb", Arc::new(link), Options { deadline })?;
+        let (deadline, denials) = (options.deadline, options.denials);
+        let remote = Remote::start("tollway-dynamodb", Arc::new(link), Options { deadline, denials })?;
         Ok(Self { remote, settings_client: SettingsClient::new(options), counters })
     }
 
@@ -76,6 +78,10 @@ impl Store for DynamoStore {
 impl Settings for DynamoStore {
     fn settings(&self) -> SettingsAnswer<Vec<Setting>> {
         self.settings_client.read()
+    }
+
+    fn follow(&self, registers: bool) -> SettingsAnswer<FollowedSettings> {
+        self.settings_client.follow(registers)
     }
 
     fn change(&self, change: SettingChange) -> SettingsAnswer<()> {

@@ -7,7 +7,7 @@ use aws_sdk_dynamodb::operation::put_item::PutItemError;
 use aws_sdk_dynamodb::operation::transact_write_items::TransactWriteItemsError;
 use aws_sdk_dynamodb::types::error::TransactionCanceledException;
 use aws_sdk_dynamodb::types::{
-    AttributeValue, ConditionCheck, Put, ReturnValuesOnConditionCheckFailure, TransactWriteItem,
+    AttributeValue, ConditionCheck, Put, ReturnValue, ReturnValuesOnConditionCheckFailure, TransactWriteItem,
 };
 use tokio::sync::OnceCell;
 use tokio::time::Instant;
@@ -81,6 +81,43 @@ impl Table {
         let reply = request.key(KEY, AttributeValue::S(key.to_owned())).send().await;
         self.counters.read_latency.note(begun.elapsed());
         reply.map(|read| read.item).map_err(|error| self.note_throttle(connection.failed(&error, Kind::Read)))
+    }
+
+    /// Adds one to counters of an item, removes others, and sets what is not there yet. Returns the item.
+    pub(crate) async fn count(
+        &self,
+        key: &str,
+        defaults: Attributes,
+        add: Vec<String>,
+        remove: Vec<String>,
+    ) -> Result<Attributes, StoreError> {
+        let mut request = self.client().await?.update_item().table_name(&self.options.table);
+        let mut set = Vec::new();
+        for (index, (name, value)) in defaults.into_iter().enumerate() {
+            set.push(format!("#s{index} = if_not_exists(#s{index}, :s{index})"));
+            request = request.expression_attribute_names(format!("#s{index}"), name);
+            request = request.expression_attribute_values(format!(":s{index}"), value);
+        }
+        let (mut added, mut removed) = (Vec::new(), Vec::new());
+        for (index, name) in add.into_iter().enumerate() {
+            added.push(format!("#a{index} :one"));
+            request = request.expression_attribute_names(format!("#a{index}"), name);
+        }
+        for (index, name) in remove.into_iter().enumerate() {
+            removed.push(format!("#r{index}"));
+            request = request.expression_attribute_names(format!("#r{index}"), name);
+        }
+        let removed =
+            if removed.is_empty() { String::new() } else { format!(" REMOVE {}", removed.join(", ")) };
+        let reply = request
+            .key(KEY, AttributeValue::S(key.to_owned()))
+            .update_expression(format!("SET {} ADD {}{removed}", set.join(", "), added.join(", ")))
+            .expression_attribute_values(":one", AttributeValue::N("1".to_owned()))
+            .return_values(ReturnValue::AllNew)
+            .send()
+            .await;
+        let reply = reply.map_err(|error| self.note_throttle(meaning(&error, Kind::Write)))?;
+        Ok(reply.attributes.unwrap_or_default())
     }
 
     /// Writes all of it, or nothing if any item is not as expected.

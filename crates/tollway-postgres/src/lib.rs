@@ -30,6 +30,7 @@
 mod account_list;
 mod error;
 mod expiry_rounding;
+mod following;
 mod link;
 mod locked_rows;
 mod options;

@@ -135,7 +135,7 @@ fn ended(error: &tokio::task::JoinError) -> StoreError {
     StoreError { fault: Fault::Store, retry: Retry::Unclear, message }
 }
 
-fn draw_writer() -> Vec<u8> {
+pub(crate) fn draw_writer() -> Vec<u8> {
     let half = || RandomState::new().hash_one(std::process::id()).to_le_bytes();
     [half(), half()].concat()
 }

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use tollway_core::StoreUrlParts;
 use tollway_postgres_link::{Address, AddressError, SchemaName};
+use tollway_remote::DENIALS_MAX;
 
 /// The default number of connections: a transaction carries many calls, so few are busy.
 const CONNECTIONS_DEFAULT: usize = 4;
@@ -22,6 +23,7 @@ const DEADLINE_MAX: Duration = Duration::from_secs(30);
 /// | parameter | meaning | if not given |
 /// |---|---|---|
 /// | `schema` | where its tables are; made if it is not there | `tollway` |
+/// | `denials` | how long a denial is repeated from memory, at most `1s`; `0s`: each take is a call | `1s` |
 /// | `deadline` | within which every caller is answered (`500ms`, `2s`) | `500ms` |
 /// | `connections` | how many it opens at most | 4 |
 /// | `sslrootcert` | a file with the certificates to trust, where `sslmode=require` | those of the system |
@@ -34,6 +36,7 @@ pub struct PostgresOptions {
     pub(crate) address: Address,
     pub(crate) schema: SchemaName,
     pub(crate) deadline: Duration,
+    pub(crate) denials: Duration,
     pub(crate) connections: usize,
     pub(crate) crash: Crash,
 }
@@ -73,6 +76,7 @@ impl FromStr for PostgresOptions {
         let mut ours = Ours {
             schema: SchemaName::default(),
             deadline: tollway_remote::Options::default().deadline,
+            denials: DENIALS_MAX,
             connections: CONNECTIONS_DEFAULT,
             crash: Crash::Keeps,
             root_certificates: None,
@@ -82,9 +86,9 @@ impl FromStr for PostgresOptions {
                 theirs.push(parameter);
             }
         }
-        let Ours { schema, deadline, connections, crash, root_certificates } = ours;
+        let Ours { schema, deadline, denials, connections, crash, root_certificates } = ours;
         let address = Address::new(parts.before_query, &theirs, root_certificates).map_err(no_address)?;
-        Ok(Self { address, schema, deadline, connections, crash })
+        Ok(Self { address, schema, deadline, denials, connections, crash })
     }
 }
 
@@ -92,6 +96,7 @@ impl FromStr for PostgresOptions {
 struct Ours {
     schema: SchemaName,
     deadline: Duration,
+    denials: Duration,
     connections: usize,
     crash: Crash,
     root_certificates: Option<PathBuf>,
@@ -104,6 +109,7 @@ impl Ours {
         match name {
             "schema" => self.schema = SchemaName::new(value).map_err(|reason| wrong(&reason))?,
             "deadline" => self.deadline = read_deadline(value)?,
+            "denials" => self.denials = read_denials(value)?,
             "connections" => self.connections = read_connections(value)?,
             "sslrootcert" => self.root_certificates = Some(value.into()),
             "crash" => {
@@ -126,6 +132,15 @@ fn read_deadline(value: &str) -> Result<Duration, PostgresUrlError> {
         return Err(wrong(&format!("deadline is above 0 and at most {}s", DEADLINE_MAX.as_secs())));
     }
     Ok(deadline)
+}
+
+fn read_denials(value: &str) -> Result<Duration, PostgresUrlError> {
+    let span = tollway_core::read_span(value).map_err(|error| wrong(&format!("denials: {error}")))?;
+    let denials = Duration::from(span);
+    if denials > DENIALS_MAX {
+        return Err(wrong(&format!("denials is at most {}s", DENIALS_MAX.as_secs())));
+    }
+    Ok(denials)
 }
 
 fn read_connections(value: &str) -> Result<usize, PostgresUrlError> {
@@ -152,8 +167,14 @@ fn no_address(error: AddressError) -> PostgresUrlError {
 /// Without the password.
 impl fmt::Debug for PostgresOptions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { address: Address { config, root_certificates }, schema, deadline, connections, crash } =
-            self;
+        let Self {
+            address: Address { config, root_certificates },
+            schema,
+            deadline,
+            denials,
+            connections,
+            crash,
+        } = self;
         f.debug_struct("PostgresOptions")
             .field("hosts", &config.get_hosts())
             .field("ports", &config.get_ports())
@@ -161,6 +182,7 @@ impl fmt::Debug for PostgresOptions {
             .field("database", &config.get_dbname())
             .field("schema", schema)
             .field("deadline", deadline)
+            .field("denials", denials)
             .field("connections", connections)
             .field("crash", crash)
             .field("root_certificates", root_certificates)
@@ -178,10 +200,10 @@ mod tests {
 
     #[test]
     fn store_and_postgres_parameters_are_separated() {
-        let url = "postgres://me:secret@db:5433/app?schema=limits&sslmode=disable&deadline=2s&connections=7";
+        let url = "postgres://me:secret@db:5433/app?schema=limits&sslmode=disable&deadline=2s&denials=200ms&connections=7";
         let options = read(url).unwrap();
         assert_eq!(options.schema.as_str(), "limits");
-        assert_eq!(options.deadline, Duration::from_secs(2));
+        assert_eq!((options.deadline, options.denials), (Duration::from_secs(2), Duration::from_millis(200)));
         assert_eq!((options.connections, options.crash), (7, Crash::Keeps));
         assert_eq!(options.address.config.get_ports(), [5433]);
         assert!(!options.address.is_encrypted());
@@ -198,6 +220,7 @@ mod tests {
             "postgres://me:secret@db/app?schema=pg_mine",
             "postgres://me:secret@db/app?deadline=never",
             "postgres://me:secret@db/app?deadline=2h",
+            "postgres://me:secret@db/app?denials=2s",
             "postgres://me:secret@db/app?connections=0",
             "postgres://me:secret@db/app?crash=perhaps",
             "postgres://me:secret@db/app?colour=secret",
@@ -206,6 +229,7 @@ mod tests {
             assert!(!error.contains("secret"), "{url}: {error}");
         }
         let options = read("postgres://me:secret@db/app").unwrap();
+        assert_eq!(options.denials, DENIALS_MAX);
         assert!(!format!("{options:?}").contains("secret"));
     }
 }

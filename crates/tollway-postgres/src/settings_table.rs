@@ -47,7 +47,7 @@ pub(crate) async fn change(session: &Session, change: SettingChange) -> Result<(
     client.batch_execute("COMMIT").await.map_err(|error| at_commit(&error))
 }
 
-fn setting(row: &Row) -> Result<Setting, StoreError> {
+pub(crate) fn setting(row: &Row) -> Result<Setting, StoreError> {
     let name = |index: usize| {
         let text: &str = row.try_get(index).map_err(|error| before_commit(&error))?;
         Name::new(text).map_err(|error| unreadable("a setting", &error))

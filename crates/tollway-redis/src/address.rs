@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use percent_encoding::percent_decode_str;
 use tollway_core::{StoreError, StoreUrlParts, read_span};
+use tollway_remote::DENIALS_MAX;
 
 use crate::error::wrong;
 
@@ -20,7 +21,8 @@ const SENTINEL_PORT: u16 = 26_379;
 /// | `redis+cluster://HOST[:PORT],HOST...` | a Cluster; `rediss+cluster://` over TLS |
 /// | `redis+sentinel://HOST[:PORT],HOST.../MASTER[/DB]` | the master that Sentinels name; `rediss+sentinel://` over TLS |
 ///
-/// After a `?`: `prefix` of all keys, `deadline` within which a caller is answered, and for TLS the files `ca`, `cert`, `key`.
+/// After a `?`: `prefix` of all keys, `deadline` within which a caller is answered, `denials`: how long a denial is
+/// repeated from memory (at most and if not given `1s`; `0s`: never), and for TLS the files `ca`, `cert`, `key`.
 /// `layout=consumers` counts in the keys of a system already running, `SUBJECT_PER_MINUTE` and its sisters.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Address {
@@ -32,6 +34,7 @@ pub struct Address {
     pub(crate) database: i64,
     pub(crate) prefix: String,
     pub(crate) deadline: Duration,
+    pub(crate) denials: Duration,
     pub(crate) layout: Layout,
     pub(crate) files: Files,
 }
@@ -79,6 +82,7 @@ impl Address {
             database: read_database(path)?,
             prefix: "tollway:".to_owned(),
             deadline: tollway_remote::Options::default().deadline,
+            denials: DENIALS_MAX,
             layout: Layout::default(),
             files: Files::default(),
         };
@@ -97,6 +101,7 @@ impl Address {
         match name {
             "prefix" => self.prefix = value,
             "deadline" => self.deadline = read_span(&value).map_err(wrong)?.into(),
+            "denials" => self.denials = read_denials(&value)?,
             "layout" => self.layout = read_layout(&value, &self.kind)?,
             "ca" if self.tls => self.files.ca = Some(value.into()),
             "cert" if self.tls => self.files.cert = Some(value.into()),
@@ -105,7 +110,7 @@ impl Address {
                 return Err(wrong(format!("`{name}` needs a URL that begins with rediss")));
             }
             _ => {
-                let known = "prefix, deadline, layout, ca, cert and key";
+                let known = "prefix, deadline, denials, layout, ca, cert and key";
                 return Err(wrong(format!("a store in Redis has no option {name:?}; there are {known}")));
             }
         }
@@ -178,6 +183,14 @@ fn read_layout(text: &str, kind: &Kind) -> Result<Layout, StoreError> {
     }
 }
 
+fn read_denials(text: &str) -> Result<Duration, StoreError> {
+    let denials = Duration::from(read_span(text).map_err(wrong)?);
+    if denials > DENIALS_MAX {
+        return Err(wrong(format!("denials is at most {}s", DENIALS_MAX.as_secs())));
+    }
+    Ok(denials)
+}
+
 fn read_database(path: &str) -> Result<i64, StoreError> {
     if path.is_empty() {
         return Ok(0);
@@ -208,12 +221,13 @@ mod tests {
 
     #[test]
     fn one_server_with_everything() {
-        let url = "redis://ann:p%40ss%3Aword@db.example:7000/3?prefix=%7Bone%7D:&deadline=250ms";
+        let url = "redis://ann:p%40ss%3Aword@db.example:7000/3?prefix=%7Bone%7D:&deadline=250ms&denials=0s";
         let address = Address::parse(url).unwrap();
         assert_eq!(address.hosts, [("db.example".to_owned(), 7000)]);
         assert_eq!(address.password.as_deref(), Some("p@ss:word"));
         assert_eq!((address.user.as_deref(), address.database, &*address.prefix), (Some("ann"), 3, "{one}:"));
-        assert_eq!(address.deadline, Duration::from_millis(250));
+        assert_eq!((address.deadline, address.denials), (Duration::from_millis(250), Duration::ZERO));
+        assert_eq!(Address::parse("redis://h").unwrap().denials, DENIALS_MAX);
         let shown = format!("{address:?}");
         assert!(!shown.contains("p@ss") && !shown.contains("p%40ss"), "{shown}");
     }
@@ -240,6 +254,7 @@ mod tests {
             "redis://ann:secret@h/one",
             "redis://ann:secret@h?deadlin=1s",
             "redis://ann:secret@h?deadline=soon",
+            "redis://ann:secret@h?denials=2s",
             "redis://ann:secret@h?ca=file",
             "redis+sentinel://ann:secret@h",
             "redis://ann:secret@h?layout=colonnes",

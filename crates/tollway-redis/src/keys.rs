@@ -92,6 +92,16 @@ impl Keys {
     pub(crate) fn settings(&self) -> String {
         format!("{}{KEY_VERSION}:settings", self.prefix)
     }
+
+    /// The key of the limiters that read them; in the same slot of a Cluster, because one script names both.
+    pub(crate) fn limiters(&self) -> String {
+        let settings = self.settings();
+        let tag = settings.split_once('{').and_then(|(_, rest)| rest.split_once('}'));
+        match tag {
+            Some((tag, _)) if !tag.is_empty() => format!("{}{KEY_VERSION}:limiters", self.prefix),
+            _ => format!("{}{KEY_VERSION}:limiters:{{{settings}}}", self.prefix),
+        }
+    }
 }
 
 #[cfg(test)]

@@ -18,6 +18,7 @@
 //! | `tollway:1:{s:SUBJECT}:POLICY:WRITER` | the last call of one process on that account, and its answer | 60 s |
 //! | `tollway:1:{o:NUMBER}:POLICY` | an account that subjects share which were new when the server was full | like another one |
 //! | `tollway:1:settings` | limits set at run time, a hash | when they are cleared; the only key without expiry |
+//! | `tollway:1:limiters:{tollway:1:settings}` | the limiters that follow them, a sorted set by the second of the last reading | two minutes |
 //!
 //! With `?layout=consumers`, counts lie in keys that a system already running counts in, too: see `consumers/mod.rs`.
 

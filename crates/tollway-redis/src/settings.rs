@@ -2,6 +2,7 @@
 //!
 //! It has its own thread, because the caller may have no runtime.
 
+use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::thread;
 
@@ -10,12 +11,15 @@ use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::sync::oneshot;
 use tollway_core::bounds::SETTINGS_MAX;
 use tollway_core::{
-    Fault, Name, Retry, Setting, SettingChange, Settings, SettingsAnswer, StoreError, Timestamp,
+    Fault, FollowedSettings, Name, Retry, Setting, SettingChange, Settings, SettingsAnswer, StoreError,
+    Timestamp,
 };
 
+use crate::address::Layout;
 use crate::connection::Connections;
 use crate::error::{answered, not_answered, not_understood, wrong};
 use crate::keys::Keys;
+use crate::link::draw_writer;
 
 /// How many questions may wait.
 const QUEUE_MAX: usize = 64;
@@ -26,10 +30,31 @@ if redis.call('HEXISTS', KEYS[1], ARGV[1]) == 0 and redis.call('HLEN', KEYS[1]) 
 redis.call('HSET', KEYS[1], ARGV[1], ARGV[2] .. ':' .. time[1] .. string.format('%06d', time[2]))
 return 1";
 
+/// Reads all fields, counts the limiters that read them within a minute, and registers one: `ARGV[1]` is empty if it only
+/// counts. A server that refuses the write (full, read-only) answers all the same. The time is written every ten seconds.
+const FOLLOW: &str = "local now = tonumber(redis.call('TIME')[1])
+local settings = redis.call('HGETALL', KEYS[1])
+local known = redis.pcall('ZSCORE', KEYS[2], ARGV[2])
+if type(known) == 'table' then known = false end
+if ARGV[1] ~= '' and (not known or now - tonumber(known) >= 10) then
+  redis.pcall('ZREMRANGEBYSCORE', KEYS[2], '-inf', now - 60)
+  redis.pcall('ZADD', KEYS[2], now, ARGV[2])
+  redis.pcall('EXPIRE', KEYS[2], 120)
+end
+local counted = redis.pcall('ZCOUNT', KEYS[2], now - 59, '+inf')
+if type(counted) == 'table' then return {settings, 0} end
+local seen = redis.pcall('ZSCORE', KEYS[2], ARGV[2])
+if not seen or type(seen) == 'table' or tonumber(seen) < now - 59 then counted = counted + 1 end
+return {settings, counted}";
+
 /// The settings of a store in Redis.
 #[derive(Clone)]
 pub(crate) struct RedisSettings {
     key: String,
+    /// The key of the limiters; none in a layout that other programs share, which do not register.
+    limiters: Option<String>,
+    /// The name of this limiter among them.
+    name: String,
     questions: Sender<Question>,
 }
 
@@ -39,13 +64,14 @@ struct Question {
 }
 
 impl RedisSettings {
-    pub(crate) fn start(keys: &Keys, connections: Connections) -> std::io::Result<Self> {
+    pub(crate) fn start(keys: &Keys, layout: Layout, connections: Connections) -> std::io::Result<Self> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let (questions, waiting) = channel(QUEUE_MAX);
         thread::Builder::new()
             .name("tollway-settings".to_owned())
             .spawn(move || runtime.block_on(answer_all(Arc::new(connections), waiting)))?;
-        Ok(Self { key: keys.settings(), questions })
+        let limiters = (layout == Layout::Lines).then(|| keys.limiters());
+        Ok(Self { key: keys.settings(), limiters, name: format!("{:032x}", draw_writer()), questions })
     }
 
     /// Sends one command.
@@ -69,10 +95,24 @@ impl Settings for RedisSettings {
         let mut command = redis::cmd("HGETALL");
         command.arg(&self.key);
         let answer = self.ask(command);
+        Box::pin(async move { read_all(answer.await?) })
+    }
+
+    fn follow(&self, registers: bool) -> SettingsAnswer<FollowedSettings> {
+        let Some(limiters) = &self.limiters else {
+            let settings = self.settings();
+            return Box::pin(
+                async move { Ok(FollowedSettings { settings: settings.await?, limiters: None }) },
+            );
+        };
+        let mut command = redis::cmd("EVAL");
+        let registers = if registers { "1" } else { "" };
+        command.arg(FOLLOW).arg(2).arg(&self.key).arg(limiters).arg(registers).arg(&self.name);
+        let answer = self.ask(command);
         Box::pin(async move {
-            let pairs = Vec::<(String, String)>::from_redis_value(answer.await?);
-            let pairs = pairs.map_err(|error| not_understood(&error.to_string()))?;
-            pairs.iter().map(|(field, value)| read(field, value)).collect()
+            let read = <(Value, u32)>::from_redis_value(answer.await?);
+            let (settings, limiters) = read.map_err(|error| not_understood(&error.to_string()))?;
+            Ok(FollowedSettings { settings: read_all(settings)?, limiters: NonZeroU32::new(limiters) })
         })
     }
 
@@ -129,6 +169,12 @@ async fn ask(connections: &Connections, command: Cmd) -> Result<Value, StoreErro
         }
         None => Err(not_understood("no answer at all")),
     }
+}
+
+fn read_all(answer: Value) -> Result<Vec<Setting>, StoreError> {
+    let pairs = Vec::<(String, String)>::from_redis_value(answer);
+    let pairs = pairs.map_err(|error| not_understood(&error.to_string()))?;
+    pairs.iter().map(|(field, value)| read(field, value)).collect()
 }
 
 fn read(field: &str, value: &str) -> Result<Setting, StoreError> {

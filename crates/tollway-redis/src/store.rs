@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::thread;
+use std::time::Duration;
 
 use tokio::time::timeout;
 use tollway_core::{
@@ -38,31 +39,38 @@ impl RedisStore {
         match address.layout {
             Layout::Lines => {
                 let link = RedisLink::new(&address)?;
-                Self::start(&address, Arc::clone(link.room()), link)
+                Self::start(&address, address.denials, Arc::clone(link.room()), link)
             }
             Layout::Consumers => {
                 let link = ConsumersLink::new(&address)?;
                 refuse_old_server(&address)?;
-                Self::start(&address, Arc::clone(link.room()), link)
+                // Other programs count in these keys and delete them: each take reads them.
+                Self::start(&address, Duration::ZERO, Arc::clone(link.room()), link)
             }
         }
     }
 
-    /// The same for tests: the store's time is this clock's, not the server's.
+    /// The same for tests: the store's time is this clock's, not the server's. It repeats no denial, because that goes by real
+    /// time.
     pub fn with_test_clock(url: &str, clock: Arc<dyn Clock>) -> Result<Self, StoreError> {
         let address = Address::parse(url)?;
         if address.layout == Layout::Consumers {
             return Err(wrong("keys of the layout consumers expire by the server's clock".into()));
         }
         let link = RedisLink::with_test_clock(&address, clock)?;
-        Self::start(&address, Arc::clone(link.room()), link)
+        Self::start(&address, Duration::ZERO, Arc::clone(link.room()), link)
     }
 
-    fn start(address: &Address, room: Arc<Room>, link: impl Link) -> Result<Self, StoreError> {
-        let options = Options { deadline: address.deadline };
+    fn start(
+        address: &Address,
+        denials: Duration,
+        room: Arc<Room>,
+        link: impl Link,
+    ) -> Result<Self, StoreError> {
+        let options = Options { deadline: address.deadline, denials };
         let connections = Connections::new(address, address.deadline)?;
         let keys = Keys::new(&address.prefix, 0);
-        let settings = RedisSettings::start(&keys, connections).map_err(no_thread)?;
+        let settings = RedisSettings::start(&keys, address.layout, connections).map_err(no_thread)?;
         let remote = Remote::start("tollway-redis", Arc::new(link), options).map_err(no_thread)?;
         let can_list = address.layout == Layout::Lines && !matches!(address.kind, Kind::Cluster);
         Ok(Self { remote, settings, layout: address.layout, listed: can_list.then_some(keys), room })

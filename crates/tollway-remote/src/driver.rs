@@ -14,6 +14,7 @@ use tollway_core::{Fault, Operation, Outcomes, Retry, StoreError};
 
 use crate::alarm::raise_if_over;
 use crate::backoff::Backoff;
+use crate::denials::Denials;
 use crate::lane::{InFlightCall, Lane, QueuedOperation, Reply};
 use crate::lost::return_operation;
 use crate::{Call, Link, OPERATIONS_PER_CALL_MAX, Options, RETRY_FOR, THROTTLED_RETRIES_MAX, Tag, UNDO_FOR};
@@ -47,13 +48,14 @@ pub(crate) struct Driver<L> {
     /// Calls to resend.
     again: BinaryHeap<Reverse<(Instant, Tag)>>,
     backoff: Backoff,
+    denials: Arc<Denials>,
     sequence: u64,
     /// When the store last answered a call.
     answered_at: Option<Instant>,
 }
 
 impl<L: Link> Driver<L> {
-    pub(crate) fn new(link: Arc<L>, options: Options) -> Self {
+    pub(crate) fn new(link: Arc<L>, options: Options, denials: Arc<Denials>) -> Self {
         Self {
             link,
             options,
@@ -64,6 +66,7 @@ impl<L: Link> Driver<L> {
             extended: 0,
             again: BinaryHeap::new(),
             backoff: Backoff::default(),
+            denials,
             sequence: 0,
             answered_at: None,
         }
@@ -195,7 +198,10 @@ impl<L: Link> Driver<L> {
         self.sequence += 1;
         let operations = operations.into();
         let call = Arc::new(Call { tag: tag.clone(), sequence: self.sequence, again: false, operations });
-        lane.flight = Some(InFlightCall::new(Arc::clone(&call), replies, now));
+        lane.flight = Some(InFlightCall {
+            changes: self.denials.changes(tag),
+            ..InFlightCall::new(Arc::clone(&call), replies, now)
+        });
         Some(call)
     }
 
@@ -219,6 +225,8 @@ impl<L: Link> Driver<L> {
         let told = flight.replies.into_iter().zip(&*flight.call.operations).zip(outcomes);
         for (((_, mut reply), operation), outcome) in told {
             raise_if_over(operation, &outcome);
+            self.denials.note_answer(operation, &outcome, flight.first_sent, flight.changes);
+            self.denials.note_change(operation);
             if let Some(unheard) = reply.answer(outcome)
                 && let Some(operation) = return_operation(operation, &unheard)
                 && let Some(tag) = Tag::of(&operation)
@@ -230,6 +238,7 @@ impl<L: Link> Driver<L> {
 
     /// Queues an operation of the driver itself, which has no caller.
     fn enqueue_behind(&mut self, tag: Tag, operation: Operation) {
+        self.denials.note_change(&operation);
         let lane = self.lanes.entry(tag.clone()).or_default();
         let idle = lane.is_empty();
         lane.waiting.push_back(QueuedOperation { id: u64::MAX, operation, reply: Reply::none() });

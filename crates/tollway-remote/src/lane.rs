@@ -59,6 +59,8 @@ pub(crate) struct InFlightCall {
     /// One per operation of the call, in order.
     pub(crate) replies: Vec<(u64, Reply)>,
     pub(crate) first_sent: Instant,
+    /// What this process had given back to the account when it was first sent; see [`crate::denials`].
+    pub(crate) changes: u64,
     pub(crate) attempts: u32,
     /// When to send it at the earliest.
     pub(crate) send_at: Instant,
@@ -126,6 +128,7 @@ impl InFlightCall {
             call,
             replies,
             first_sent: now,
+            changes: 0,
             attempts: 1,
             send_at: now,
             failed_at: now,

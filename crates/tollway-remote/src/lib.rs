@@ -25,10 +25,16 @@
 //!
 //! A take or read not sent by then is dropped; other operations are still sent. A call with an unclear outcome is resolved
 //! in the background; if it proves to be a granted take whose caller is gone, the permit is returned.
+//!
+//! # Denials
+//!
+//! A take that is decided now, of one account and without an id, is answered from the last denial of that account, while
+//! nothing is given back here and for at most [`Options::denials`]. Takes of an exhausted account cost a call in that time.
 
 mod alarm;
 mod backoff;
 mod call;
+mod denials;
 mod driver;
 mod lane;
 mod link;
@@ -37,6 +43,7 @@ mod settings;
 mod store;
 
 pub use call::{Call, Tag};
+pub use denials::DENIALS_MAX;
 pub use link::Link;
 pub use settings::{SettingsClient, SettingsTable};
 pub use store::{Options, Remote};

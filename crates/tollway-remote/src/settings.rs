@@ -12,7 +12,8 @@ use tokio::runtime;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::sync::oneshot;
 use tollway_core::{
-    AccountList, AccountListAnswer, Fault, Name, Retry, Setting, SettingChange, SettingsAnswer, StoreError,
+    AccountList, AccountListAnswer, Fault, FollowedSettings, Name, Retry, Setting, SettingChange,
+    SettingsAnswer, StoreError,
 };
 
 /// How many requests may be queued. One more is an error; callers never block.
@@ -28,6 +29,10 @@ pub trait SettingsTable: Sized + 'static {
 
     /// All settings.
     fn read(&self) -> impl Future<Output = Result<Vec<Setting>, StoreError>>;
+
+    /// All settings, and how many limiters read them within the last minute; see
+    /// [`Settings::follow`](tollway_core::Settings::follow).
+    fn follow(&self, registers: bool) -> impl Future<Output = Result<FollowedSettings, StoreError>>;
 
     /// Changes one.
     fn change(&self, change: SettingChange) -> impl Future<Output = Result<(), StoreError>>;
@@ -51,6 +56,7 @@ pub struct SettingsClient<T: SettingsTable> {
 
 enum SettingsRequest {
     Read(oneshot::Sender<Result<Vec<Setting>, StoreError>>),
+    Follow(bool, oneshot::Sender<Result<FollowedSettings, StoreError>>),
     Change(SettingChange, oneshot::Sender<Result<(), StoreError>>),
     Accounts(Option<Name>, usize, oneshot::Sender<Result<AccountList, StoreError>>),
 }
@@ -64,6 +70,11 @@ impl<T: SettingsTable> SettingsClient<T> {
     /// All settings.
     pub fn read(&self) -> SettingsAnswer<Vec<Setting>> {
         self.request(SettingsRequest::Read)
+    }
+
+    /// All settings, and how many limiters follow them.
+    pub fn follow(&self, registers: bool) -> SettingsAnswer<FollowedSettings> {
+        self.request(|answer| SettingsRequest::Follow(registers, answer))
     }
 
     /// Changes one.
@@ -111,6 +122,7 @@ async fn serve<T: SettingsTable>(options: T::Options, mut request: Receiver<Sett
         // The caller may be gone.
         match request {
             SettingsRequest::Read(answer) => drop(answer.send(table.read().await)),
+            SettingsRequest::Follow(registers, answer) => drop(answer.send(table.follow(registers).await)),
             SettingsRequest::Change(change, answer) => drop(answer.send(table.change(change).await)),
             SettingsRequest::Accounts(policy, at_most, answer) => {
                 drop(answer.send(table.accounts(policy, at_most).await));

@@ -7,11 +7,13 @@ use std::time::Duration;
 
 use tokio::sync::mpsc::{Sender, channel, error::TrySendError};
 use tokio::sync::oneshot;
+use tokio::time::Instant;
 use tollway_core::bounds::OPERATIONS_PER_BATCH_MAX;
 use tollway_core::{
     Answer, Fault, Operation, Outcome, Outcomes, Refusal, Retry, Store, StoreError, StoreResult,
 };
 
+use crate::denials::{DENIALS_MAX, Denials};
 use crate::driver::Driver;
 use crate::lane::{QueuedOperation, Reply};
 use crate::{Link, QUEUE_MAX, Tag};
@@ -21,11 +23,13 @@ use crate::{Link, QUEUE_MAX, Tag};
 pub struct Options {
     /// The deadline within which every caller is answered.
     pub deadline: Duration,
+    /// How long a denial is repeated from memory, at most [`DENIALS_MAX`]; zero: each take is a call.
+    pub denials: Duration,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { deadline: Duration::from_millis(500) }
+        Self { deadline: Duration::from_millis(500), denials: DENIALS_MAX }
     }
 }
 
@@ -34,6 +38,7 @@ impl Default for Options {
 pub struct Remote {
     queue: Option<Sender<(Tag, QueuedOperation)>>,
     next_id: AtomicU64,
+    denials: Arc<Denials>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -42,13 +47,14 @@ impl Remote {
     pub fn start(name: &str, link: Arc<impl Link>, options: Options) -> std::io::Result<Self> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let (queue, incoming) = channel(QUEUE_MAX);
-        let driver = Driver::new(link, options);
+        let denials = Arc::new(Denials::new(options.denials));
+        let driver = Driver::new(link, options, Arc::clone(&denials));
         let thread = std::thread::Builder::new().name(name.to_owned()).spawn(move || {
             runtime.block_on(driver.run(incoming));
             // A pending name lookup must not delay the thread that closes the store.
             runtime.shutdown_background();
         })?;
-        Ok(Self { queue: Some(queue), next_id: AtomicU64::new(0), thread: Some(thread) })
+        Ok(Self { queue: Some(queue), next_id: AtomicU64::new(0), denials, thread: Some(thread) })
     }
 
     /// Like [`Store::apply`], for operations that the caller need not keep.
@@ -68,6 +74,10 @@ impl Remote {
         let Some(tag) = Tag::of(&operation) else {
             return Ok(Awaited::Now(Outcome::Refused(Refusal::ChargeCount(0))));
         };
+        if let Some(denied) = self.denials.repeat(&tag, &operation, Instant::now()) {
+            return Ok(Awaited::Now(denied));
+        }
+        self.denials.note_change(&operation);
         let Some(queue) = &self.queue else { return Err(stopped(Retry::Safe)) };
         let (sender, receiver) = oneshot::channel();
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);

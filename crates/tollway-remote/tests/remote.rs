@@ -89,7 +89,7 @@ fn failed(retry: Retry) -> StoreError {
     StoreError { fault: Fault::Network, retry, message: "bad weather".to_owned() }
 }
 
-const PATIENT: Options = Options { deadline: Duration::from_secs(60) };
+const PATIENT: Options = Options { deadline: Duration::from_secs(60), denials: Duration::ZERO };
 
 fn rig(weather: Weather) -> ManualRig {
     ManualRig::new(|clock| Remote::start("network", Network::new(clock, weather), PATIENT).unwrap())
@@ -142,7 +142,7 @@ fn calls_made_while_one_is_in_flight_are_sent_together() {
 fn a_caller_is_answered_by_the_deadline_and_nothing_is_sent_later() {
     let clock = Arc::new(ManualClock::at(Timestamp::from_secs(1_000)));
     let network = Network::new(clock, Weather::default());
-    let options = Options { deadline: Duration::from_millis(50) };
+    let options = Options { deadline: Duration::from_millis(50), denials: Duration::ZERO };
     let remote = Remote::start("network", Arc::clone(&network), options).unwrap();
     let policy = policy("1 / minute");
     network.down.store(true, Ordering::SeqCst);
@@ -231,7 +231,7 @@ fn begin_repeated_while_the_first_is_in_flight_counts_once() {
     let network = Network::new(clock.clone(), Weather::default());
     let gate = Arc::new(AtomicBool::new(false));
     let link = Arc::new(Gated(Arc::clone(&network), Arc::clone(&gate)));
-    let options = Options { deadline: Duration::from_millis(60) };
+    let options = Options { deadline: Duration::from_millis(60), denials: Duration::ZERO };
     let remote = Remote::start("network", link, options).unwrap();
     let policy = policy("1 / minute");
     let send = |operation: &Operation| remote.apply(std::slice::from_ref(operation));
@@ -265,7 +265,7 @@ fn a_return_queued_behind_a_failing_call_is_sent() {
     let network = Network::new(clock.clone(), Weather::default());
     let gate = Arc::new(AtomicBool::new(false));
     let link = Arc::new(Gated(Arc::clone(&network), Arc::clone(&gate)));
-    let options = Options { deadline: Duration::from_millis(60) };
+    let options = Options { deadline: Duration::from_millis(60), denials: Duration::ZERO };
     let remote = Remote::start("network", link, options).unwrap();
     let policy = policy("1 / minute");
     let send = |operation: &Operation| remote.apply(std::slice::from_ref(operation));
@@ -293,7 +293,7 @@ fn a_call_reported_as_failed_but_applied_later_is_returned() {
     use tollway_core::Outcome;
     let clock = Arc::new(ManualClock::at(Timestamp::from_secs(6_000)));
     let network = Network::new(clock.clone(), Weather::default());
-    let options = Options { deadline: Duration::from_millis(60) };
+    let options = Options { deadline: Duration::from_millis(60), denials: Duration::ZERO };
     let remote = Remote::start("network", Arc::clone(&network), options).unwrap();
     let policy = policy("2 / minute");
     let send = |operation: &Operation| remote.apply(std::slice::from_ref(operation));
@@ -338,7 +338,9 @@ impl Link for Stopping {
 fn a_process_that_was_stopped_waits_for_the_store_again() {
     let clock = Arc::new(ManualClock::at(Timestamp::from_secs(6_000)));
     let link = Arc::new(Stopping(Network::new(clock, Weather::default()), AtomicBool::new(false)));
-    let remote = Remote::start("network", link, Options { deadline: Duration::from_secs(2) }).unwrap();
+    let remote =
+        Remote::start("network", link, Options { deadline: Duration::from_secs(2), denials: Duration::ZERO })
+            .unwrap();
     let policy = policy("1 / minute");
     let taken = wait_for(remote.apply(&[take(&policy, 1)])).unwrap();
     assert!(format!("{taken:?}").contains("Granted"), "{taken:?}");
@@ -356,9 +358,12 @@ impl Link for Resolving {
 
 #[test]
 fn dropping_the_store_does_not_wait_for_name_resolution() {
-    let remote =
-        Remote::start("network", Arc::new(Resolving), Options { deadline: Duration::from_millis(60) })
-            .unwrap();
+    let remote = Remote::start(
+        "network",
+        Arc::new(Resolving),
+        Options { deadline: Duration::from_millis(60), denials: Duration::ZERO },
+    )
+    .unwrap();
     let policy = policy("2 / minute");
     wait_for(remote.apply(&[take(&policy, 1)])).unwrap_err();
     let begun = std::time::Instant::now();

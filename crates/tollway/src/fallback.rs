@@ -8,18 +8,23 @@ use tokio::sync::Mutex as AsyncMutex;
 use tollway_core::bounds::AMOUNT_MAX;
 use tollway_core::{
     AccountKey, Action, Answer, Booking, Charge, Clock, Cost, Decision, Denial, Fault, Feedback, Learned,
-    Limit, Operation, Outcome, PermitId, Policy, RateChange, Span, Store, StoreError, Subject, TakeOutcome,
-    Terms, Timestamp, WhenStoreFails,
+    Operation, Outcome, PermitId, Policy, RateChange, Span, Store, StoreError, Subject, TakeOutcome, Terms,
+    Timestamp, WhenStoreFails,
 };
 use tollway_memory::MemoryStore;
 
+use crate::bound_policy::next_permit;
 use crate::known_usage::{KnownUsage, StoreReading};
+use crate::local_share::{Limiters, Share, local_policy};
 
 /// The most accounts that the local meters hold, and of which the usage in the store is known.
 const LOCAL_ACCOUNTS: usize = 10_000;
 
 /// Local meters, for policies that continue with a share of their limits.
 pub(crate) struct Fallback {
+    clock: Arc<dyn Clock>,
+    /// Shared with the task that reads settings.
+    pub(crate) limiters: Limiters,
     local: MemoryStore,
     /// What the store last said is left. Locked before `debts` where both are.
     known: KnownUsage,
@@ -89,7 +94,9 @@ impl Owed {
 impl Fallback {
     pub(crate) fn new(clock: Arc<dyn Clock>) -> Self {
         Self {
-            local: MemoryStore::with_capacity(LOCAL_ACCOUNTS, clock),
+            local: MemoryStore::with_capacity(LOCAL_ACCOUNTS, Arc::clone(&clock)),
+            clock,
+            limiters: Limiters::default(),
             known: KnownUsage::new(LOCAL_ACCOUNTS),
             debts: Mutex::default(),
             owing: AtomicBool::new(false),
@@ -102,12 +109,13 @@ impl Fallback {
 
     /// Learns what a decision of the store says is left, for policies that are decided by it without the store.
     pub(crate) fn learn(&self, charges: &[Charge], decision: &Decision, now: Timestamp) {
-        let mut known = self.known.lock();
+        let (mut known, limiters) = (self.known.lock(), self.limiters.known());
         for (index, charge) in charges.iter().enumerate().filter(|(_, charge)| decides_by_known_usage(charge))
         {
             let owed = if self.owes() { self.granted_to(charge) } else { None };
             let (readings, decided_at) = (decision.readings_of(index), decision.now);
-            let reading = StoreReading { charge, readings, decided_at, owed: owed.as_ref() };
+            let share = Share::of_known(&charge.policy, limiters);
+            let reading = StoreReading { charge, readings, decided_at, owed: owed.as_ref(), share };
             self.known.learn(&mut known, &reading, now);
         }
     }
@@ -156,7 +164,7 @@ impl Fallback {
     fn decide_openly(&self, charges: &[Charge], permit: PermitId, now: Timestamp) -> Decision {
         // Held until the grant is counted, so that two takes do not get the same units.
         let mut known = self.known.lock();
-        if let Some(denial) = known.denial(charges, now) {
+        if let Some(denial) = known.denial(charges, self.limiters.known(), now) {
             return Decision::new(now, TakeOutcome::Denied(denial));
         }
         charges.iter().filter(|charge| !charge.policy.shadow()).for_each(|charge| known.spend(charge));
@@ -173,7 +181,7 @@ impl Fallback {
     ) -> FallbackOutcome {
         // Held until the grant is counted, so that two takes do not get the same units.
         let mut known = self.known.lock();
-        if let Some(denial) = known.denial(charges, now) {
+        if let Some(denial) = known.denial(charges, self.limiters.known(), now) {
             let decision = Decision::new(now, TakeOutcome::Denied(denial));
             return FallbackOutcome::Decided(Decision { degraded: true, ..decision });
         }
@@ -267,7 +275,7 @@ impl Fallback {
 
     /// The local usage, one amount per limit.
     fn used(&self, owed: &Owed) -> Vec<u64> {
-        let Some(policy) = share_of(&owed.policy) else { return Vec::new() };
+        let Some(policy) = local_policy(&owed.policy, self.limiters.known()) else { return Vec::new() };
         let charge = Charge::new(Arc::new(policy), owed.subject.clone());
         match self.local.apply(&[Operation::one(charge, Action::Peek)]) {
             Answer::Now(Some(Ok(mut outcomes))) => match outcomes.pop() {
@@ -289,8 +297,9 @@ impl Fallback {
     }
 
     /// Removes what the store was debited; grants made meanwhile stay owed. The local meters keep their usage, so a store
-    /// that fails again does not reset the local share.
+    /// that fails again does not reset a fixed share.
     pub(crate) fn settled(&self, debited: &Owed) {
+        self.credit_locally(debited);
         let mut debts = self.lock();
         if debited.sent.is_some() {
             debts.sent.remove(&debited.key());
@@ -298,6 +307,21 @@ impl Fallback {
             debts.subtract(debited);
         }
         self.owing.store(!debts.is_empty(), Ordering::Release);
+    }
+
+    /// Frees the local meters of what the store has counted, where the store's next answer gives a new share. Until that
+    /// answer, what is known of the account keeps the share used up; an account of which nothing is known keeps its usage.
+    fn credit_locally(&self, debited: &Owed) {
+        let charge = Charge::new(Arc::clone(&debited.policy), debited.subject.clone());
+        let now = self.clock.now();
+        let renewed = Share::of_policy(&charge.policy, self.limiters.known()).is_renewed_by_answers();
+        if !renewed || !self.known.lock().knows(&charge, now) {
+            return;
+        }
+        let nothing = cost_of(&charge.policy, |_| 0);
+        let booking = Booking { permit: next_permit(), granted_at: now, at: now, good_until: Timestamp::MAX };
+        let settle = Action::Settle { booking, actual: [nothing].into(), remember: false };
+        self.apply(&[charge.with_cost(debited.spent.clone())], settle);
     }
 
     /// Takes back [`Fallback::settled`]: the settlement was not applied.
@@ -357,7 +381,7 @@ impl Fallback {
         else {
             return;
         };
-        let share = charge.policy.local_share().of(rate.rate);
+        let share = Share::of_policy(&charge.policy, self.limiters.known()).of(rate.rate).max(1);
         if known.version > 0 && known.rate == share {
             return;
         }
@@ -367,8 +391,11 @@ impl Fallback {
     }
 
     fn apply(&self, charges: &[Charge], action: Action) -> Option<Outcome> {
-        let local =
-            |charge: &Charge| Some(Charge { policy: Arc::new(share_of(&charge.policy)?), ..charge.clone() });
+        let limiters = self.limiters.known();
+        let local = |charge: &Charge| {
+            let policy = local_policy(&charge.policy, limiters)?;
+            Some(Charge { policy: Arc::new(policy), ..charge.clone() })
+        };
         let charges = charges.iter().map(local).collect::<Option<_>>()?;
         match self.local.apply(&[Operation { charges, action }]) {
             Answer::Now(Some(Ok(mut outcomes))) => outcomes.pop(),
@@ -392,15 +419,6 @@ fn mode_of(charges: &[Charge]) -> WhenStoreFails {
 /// Whether a decision on the charge without the store needs to know what the store last said.
 pub(crate) fn decides_by_known_usage(charge: &Charge) -> bool {
     !charge.policy.shadow() && charge.policy.when_store_fails() != WhenStoreFails::Closed
-}
-
-/// The policy with its local share of every limit and burst, rounded down, at least 1.
-fn share_of(policy: &Policy) -> Option<Policy> {
-    let share = |amount: u64| policy.local_share().of(amount);
-    let share_of_limit =
-        |limit: &Limit| limit.with_amounts(share(limit.amount()), limit.burst().map(share)).ok();
-    let limits: Option<Vec<Limit>> = policy.limits().iter().map(share_of_limit).collect();
-    policy.with_limits(limits?).ok()
 }
 
 /// A cost under this policy; `amount` gives the amount of each unit by index.

@@ -2,13 +2,16 @@
 //! limit; under a policy that is open then, all of it.
 
 use std::collections::HashMap;
+use std::num::NonZeroU32;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use smallvec::SmallVec;
-use tollway_core::{
-    AccountKey, Algorithm, Charge, Cost, Denial, Limit, LocalShare, Policy, Reading, Span, Timestamp,
-    WhenStoreFails,
-};
+use tollway_core::{AccountKey, Algorithm, Charge, Cost, Denial, Limit, Reading, Span, Timestamp};
+
+use crate::local_share::Share;
+
+/// When a take without any share is retried, if nothing is known of its account: a store that is back is found by then.
+const NO_SHARE_RETRY: Span = Span::from_secs(1);
 
 /// What the store last said of each account, up to a number of accounts.
 pub(crate) struct KnownUsage {
@@ -56,6 +59,8 @@ pub(crate) struct StoreReading<'a> {
     pub(crate) decided_at: Timestamp,
     /// What was granted without the store before, and is not debited there yet.
     pub(crate) owed: Option<&'a Cost>,
+    /// How much of what is left may be granted without the store.
+    pub(crate) share: Share,
 }
 
 impl KnownUsage {
@@ -72,7 +77,7 @@ impl KnownUsage {
         let limits = reading.limits(now);
         let key = reading.charge.key();
         if let Some(account) = known.by_key.get_mut(&key) {
-            account.update(limits, reading.decided_at);
+            account.update(limits, reading.decided_at, reading.share);
             known.first_expiry = known.first_expiry.min(account.expires());
         } else if !limits.is_empty() && known.has_room(self.accounts_max, now) {
             let account = KnownAccount { decided_at: reading.decided_at, limits };
@@ -123,9 +128,16 @@ impl KnownAccounts {
 
     /// The denial of charges that do not fit in the share of what is left. Of several limits, the one with the longest
     /// wait.
-    pub(crate) fn denial(&self, charges: &[Charge], now: Timestamp) -> Option<Denial> {
+    pub(crate) fn denial(
+        &self,
+        charges: &[Charge],
+        limiters: Option<NonZeroU32>,
+        now: Timestamp,
+    ) -> Option<Denial> {
         let enforced = charges.iter().enumerate().filter(|(_, charge)| !charge.policy.shadow());
-        let denials = enforced.flat_map(|(index, charge)| self.denials_of(index, charge, now));
+        let denials = enforced.flat_map(|(index, charge)| {
+            self.denials_of(index, charge, Share::of_known(&charge.policy, limiters), now)
+        });
         denials.max_by_key(|denial| denial.retry_at)
     }
 
@@ -133,16 +145,31 @@ impl KnownAccounts {
         &'a self,
         index: usize,
         charge: &'a Charge,
+        share: Share,
         now: Timestamp,
     ) -> impl Iterator<Item = Denial> + 'a {
-        let share = share_of_known(&charge.policy);
         let account = self.by_key.get(&charge.key());
-        let amounts = charge.amounts().enumerate();
-        // The local meter refuses an amount above the share of the whole limit.
-        let possible = amounts.filter(move |(_, (limit, amount))| *amount <= share.of(limit.capacity()));
-        possible.filter_map(move |(limit_index, (limit, amount))| {
-            let retry_at = account?.limit(limit)?.fits_at(amount, share, now);
+        charge.amounts().enumerate().filter_map(move |(limit_index, (limit, amount))| {
+            let known = account.and_then(|account| account.limit(limit));
+            let retry_at = match share.of(limit.capacity()) {
+                0 if amount > 0 => {
+                    let reset = known.map(|known| known.resets_at).filter(|resets_at| *resets_at > now);
+                    reset.unwrap_or(now.plus(NO_SHARE_RETRY))
+                }
+                // The local meter refuses an amount above the share of the whole limit.
+                whole if amount > whole => return None,
+                _ => known?.fits_at(amount, share, now),
+            };
             (retry_at > now).then_some(Denial { retry_at, charge: index, limit: limit_index, held: false })
+        })
+    }
+
+    /// Whether the store said what is left of each limit of an account in the windows that run now.
+    pub(crate) fn knows(&self, charge: &Charge, now: Timestamp) -> bool {
+        let account = self.by_key.get(&charge.key());
+        let mut resetting = charge.policy.limits().iter().filter(|limit| !has_slots(limit));
+        account.is_some_and(|account| {
+            resetting.all(|limit| account.limit(limit).is_some_and(|known| known.resets_at > now))
         })
     }
 
@@ -159,9 +186,9 @@ impl KnownAccounts {
 }
 
 impl KnownAccount {
-    /// Answers can overtake each other: an older one says nothing, and of equally old ones the lowest counts. One window
-    /// has one share, however often the store fails.
-    fn update(&mut self, mut limits: SmallVec<[KnownLimit; 2]>, decided_at: Timestamp) {
+    /// Answers can overtake each other: an older one says nothing, and of equally old ones the lowest counts. Of a fixed share
+    /// one window has one, however often the store fails.
+    fn update(&mut self, mut limits: SmallVec<[KnownLimit; 2]>, decided_at: Timestamp, share: Share) {
         if decided_at < self.decided_at {
             return;
         }
@@ -170,7 +197,9 @@ impl KnownAccount {
                 (known.identity, known.store_resets_at) == (limit.identity, limit.store_resets_at)
             };
             let Some(known) = self.limits.iter().find(same) else { continue };
-            limit.spent = limit.spent.max(known.spent);
+            if decided_at == self.decided_at || !share.is_renewed_by_answers() {
+                limit.spent = limit.spent.max(known.spent);
+            }
             if decided_at == self.decided_at {
                 limit.left = limit.left.min(known.left);
             }
@@ -204,13 +233,13 @@ impl KnownLimit {
     }
 
     /// The share of what is left, at least 1 if anything is left, without what is spent.
-    fn room_at(&self, share: LocalShare, now: Timestamp) -> u64 {
+    fn room_at(&self, share: Share, now: Timestamp) -> u64 {
         let left = self.left_at(now);
         share.of(left).min(left).saturating_sub(self.spent)
     }
 
     /// When the amount fits: now, or later but not after the reset.
-    fn fits_at(&self, amount: u64, share: LocalShare, now: Timestamp) -> Timestamp {
+    fn fits_at(&self, amount: u64, share: Share, now: Timestamp) -> Timestamp {
         if now >= self.resets_at || self.room_at(share, now) >= amount {
             return now;
         }
@@ -228,12 +257,6 @@ impl KnownLimit {
     }
 }
 
-/// How much of what the store said is left is granted without it.
-fn share_of_known(policy: &Policy) -> LocalShare {
-    let all = || LocalShare::new(1, 1).unwrap_or_default();
-    if policy.when_store_fails() == WhenStoreFails::Open { all() } else { policy.local_share() }
-}
-
 fn has_slots(limit: &Limit) -> bool {
     matches!(limit.algorithm(), Algorithm::Concurrency { .. })
 }
@@ -242,7 +265,7 @@ fn has_slots(limit: &Limit) -> bool {
 mod tests {
     use std::sync::Arc;
 
-    use tollway_core::Subject;
+    use tollway_core::{Policy, Subject, WhenStoreFails};
 
     use super::*;
 
@@ -272,14 +295,15 @@ mod tests {
             as_of: decided_at,
             grants: 0,
         };
-        let reading = StoreReading { charge, readings: &[reading], decided_at, owed };
+        let share = Share::of_known(&charge.policy, None);
+        let reading = StoreReading { charge, readings: &[reading], decided_at, owed, share };
         known.learn(&mut known.lock(), &reading, NOW);
     }
 
     /// How many takes are granted at this time, and when the next one fits.
     fn grants(known: &KnownUsage, charge: &Charge, now: Timestamp) -> (u64, Option<Timestamp>) {
         for granted in 0..50 {
-            if let Some(denial) = known.lock().denial(std::slice::from_ref(charge), now) {
+            if let Some(denial) = known.lock().denial(std::slice::from_ref(charge), None, now) {
                 return (granted, Some(denial.retry_at));
             }
             known.lock().spend(charge);
@@ -359,7 +383,7 @@ mod tests {
         let large = charge("100 / minute", "");
         let cost = large.policy.cost([("requests", 11)]).unwrap();
         learn(&known, &large, 5, 30, None);
-        assert_eq!(known.lock().denial(&[large.with_cost(cost)], NOW), None);
+        assert_eq!(known.lock().denial(&[large.with_cost(cost)], None, NOW), None);
     }
 
     #[test]
@@ -378,7 +402,9 @@ mod tests {
             as_of: decided_at,
             grants: 0,
         };
-        let reading = StoreReading { charge: &charges[2], readings: &[reading], decided_at, owed: None };
+        let share = Share::of_known(&charges[2].policy, None);
+        let reading =
+            StoreReading { charge: &charges[2], readings: &[reading], decided_at, owed: None, share };
         known.learn(&mut known.lock(), &reading, decided_at);
         assert_eq!(grants(&known, &charges[2], decided_at).0, 0);
     }

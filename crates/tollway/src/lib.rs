@@ -36,6 +36,7 @@ pub mod incident;
 mod known_usage;
 mod lease;
 mod limiter;
+mod local_share;
 pub mod metrics;
 mod open;
 mod outage;

@@ -224,12 +224,14 @@ impl Limiter {
 
     /// How the store has been doing.
     pub fn store_status(&self) -> StoreStatus {
-        self.inner.registry.state().breaker.status()
+        let state = self.inner.registry.state();
+        StoreStatus { limiters: state.fallback.limiters.known(), ..state.breaker.status() }
     }
 
     /// Waits until the store fails or is back, compared with an earlier status, and returns the new one.
     pub async fn store_status_after(&self, seen: &StoreStatus) -> StoreStatus {
-        self.inner.registry.state().breaker.status_after(seen).await
+        self.inner.registry.state().breaker.status_after(seen).await;
+        self.store_status()
     }
 
     pub(crate) fn find(&self, policy: &str) -> Result<Arc<BoundPolicy>, TakeError> {

@@ -9,6 +9,7 @@
 //!
 //! Single failures do not open the breaker but leave debts too; those are settled in the background (see `debts.rs`).
 
+use std::num::NonZeroU32;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
@@ -45,6 +46,9 @@ pub struct StoreStatus {
     pub fallbacks: u64,
     /// Why the breaker last opened.
     pub last_error: Option<String>,
+    /// How many limiters share the store, as it last said; `None`: it does not count them. `local_share = "auto"` divides
+    /// what is left by it.
+    pub limiters: Option<NonZeroU32>,
 }
 
 /// The breaker of one store.
@@ -278,6 +282,7 @@ impl Breaker {
             degraded_decisions: self.degraded_decisions.load(Ordering::Relaxed),
             fallbacks: state.fallbacks,
             last_error: state.last_error.clone(),
+            limiters: None,
         }
     }
 }

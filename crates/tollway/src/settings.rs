@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use tokio::sync::Notify;
 use tollway_core::{
-    Limit, LimitError, LimitTextError, Name, Policy, Setting, SettingChange, Settings, StoreError, nearest,
+    FollowedSettings, Limit, LimitError, LimitTextError, Name, Policy, Setting, SettingChange, Settings,
+    StoreError, nearest,
 };
 
 use crate::registry::Registry;
@@ -133,7 +134,7 @@ impl Limiter {
     /// Reads the limits set in the store now, instead of within about a second.
     pub fn follow_settings(&self) -> Pending<(), SetLimitError> {
         let registry = Arc::clone(self.registry());
-        self.pending(async move { follow(&registry).await })
+        self.pending(async move { follow(&registry, false).await })
     }
 
     fn change(&self, change: Result<SettingChange, SetLimitError>) -> Pending<(), SetLimitError> {
@@ -141,7 +142,7 @@ impl Limiter {
         self.pending(async move {
             let changed = settings_store(&registry)?.change(change?);
             changed.await?;
-            follow(&registry).await
+            follow(&registry, false).await
         })
     }
 
@@ -191,9 +192,12 @@ fn settings_store(registry: &Registry) -> Result<&dyn Settings, SetLimitError> {
     state.store.settings().filter(|_| !state.fixed_limits).ok_or(SetLimitError::NotKept)
 }
 
-async fn follow(registry: &Registry) -> Result<(), SetLimitError> {
-    let settings = settings_store(registry)?.settings();
-    let mut settings = settings.await?;
+/// Reads the settings. `registers` makes the limiter one that others count.
+async fn follow(registry: &Registry, registers: bool) -> Result<(), SetLimitError> {
+    let state = registry.state();
+    let followed = settings_store(registry)?.follow(registers);
+    let FollowedSettings { mut settings, limiters } = followed.await?;
+    state.fallback.limiters.note(limiters);
     // The signing secret is kept among the settings, and is none.
     settings.retain(|setting| !is_secret(setting));
     registry.set(settings);
@@ -209,12 +213,18 @@ pub(crate) fn follow_in_background(registry: &Arc<Registry>) {
     }
     let (registry, activity) = (Arc::downgrade(registry), Arc::clone(&state.activity));
     state.timers.spawn_own(async move {
+        // A short command ends before its limiter reads settings for the second time, and so does not register.
+        let mut registers = false;
         loop {
             activity.begin_poll();
-            if !poll_once(&registry).await {
+            if !poll_once(&registry, registers).await {
                 return;
             }
             tokio::time::sleep(FOLLOW_INTERVAL).await;
+            // An idle limiter registers, too.
+            if !std::mem::replace(&mut registers, true) {
+                continue;
+            }
             if !has_queued_takes(&registry) {
                 let idle = FOLLOW_INTERVAL_IDLE.saturating_sub(FOLLOW_INTERVAL);
                 // In use, or idle for that long: the poll is due either way.
@@ -230,9 +240,9 @@ fn has_queued_takes(registry: &Weak<Registry>) -> bool {
 }
 
 /// Polls once. False if the limiter is gone.
-async fn poll_once(registry: &Weak<Registry>) -> bool {
+async fn poll_once(registry: &Weak<Registry>, registers: bool) -> bool {
     let Some(registry) = registry.upgrade() else { return false };
-    if let Err(error) = follow(&registry).await {
+    if let Err(error) = follow(&registry, registers).await {
         tracing::debug!(%error, "the limits that are set could not be read");
     }
     true

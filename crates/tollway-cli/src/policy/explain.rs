@@ -2,7 +2,7 @@
 
 use jiff::tz::TimeZone;
 use tollway::config::{Api, ApiRate, RateSettings, SharedBy};
-use tollway::core::{Algorithm, Calendar, LocalShare, WhenStoreFails, Zone};
+use tollway::core::{Algorithm, Calendar, WhenStoreFails, Zone};
 use tollway::{Limit, Policy, Span, StoreUrl, Timestamp};
 use tollway_server::{DescriptorRule, DescriptorTarget, EntryPattern, SubjectPiece, SubjectTemplate};
 
@@ -145,8 +145,8 @@ pub(super) fn policy(policy: &Policy) -> String {
     parts.push(match policy.when_store_fails() {
         WhenStoreFails::Local => {
             let share = policy.local_share();
-            if share == LocalShare::default() {
-                "if the store fails, each process grants a tenth of what was left".to_owned()
+            if share.is_auto() {
+                "if the store fails, each process grants its share of what was left".to_owned()
             } else {
                 format!("if the store fails, each process grants {share} of what was left")
             }

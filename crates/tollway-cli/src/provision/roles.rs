@@ -53,7 +53,7 @@ fn for_worker(spec: &Spec) -> &'static [&'static str] {
     match spec {
         Spec::Table { use_: TableUse::Minutes, .. } => &["dynamodb:GetItem", "dynamodb:UpdateItem"],
         Spec::Table { use_: TableUse::Accounts, .. } => {
-            &["dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:ConditionCheckItem"]
+            &["dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:UpdateItem", "dynamodb:ConditionCheckItem"]
         }
         Spec::Table { use_: TableUse::Ledger, .. } => &[
             "dynamodb:GetItem",

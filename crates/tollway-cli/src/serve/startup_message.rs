@@ -12,7 +12,7 @@ use crate::output::{BAD, FAINT, STRONG};
 
 /// What happens until the store is back; `when_store_fails` of each policy says which.
 const UNREACHABLE: &str = "until it is back, takes are decided as `when_store_fails` of their policy says: by default \
-                           each process grants a tenth of what was left";
+                           each process grants its share of what was left";
 
 /// The listeners in output order, with their names in text and in JSON.
 const LISTENERS: [(ListenerKind, &str, &str); 4] = [

@@ -93,7 +93,7 @@ fn iam_policies_for_accounts_and_several_limits_are_printed() {
     let worker = serde_json::json!([
         {
             "Effect": "Allow",
-            "Action": ["dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:ConditionCheckItem"],
+            "Action": ["dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:UpdateItem", "dynamodb:ConditionCheckItem"],
             "Resource": ["arn:aws:dynamodb:eu-west-1:*:table/tollway"],
         },
         { "Effect": "Allow", "Action": ["ssm:GetParametersByPath"], "Resource": below },

@@ -3,6 +3,7 @@
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
+use std::time::Duration;
 
 use tokio::sync::OnceCell;
 use tollway_aws::{ClockCheck, SystemClock};
@@ -72,7 +73,8 @@ impl MinuteStore {
             unresolved: Default::default(),
         };
         let deadline = options.deadline;
-        let remote = Remote::start("tollway-dynamodb", Arc::new(link), Options { deadline })?;
+        let remote =
+            Remote::start("tollway-dynamodb", Arc::new(link), Options { deadline, denials: Duration::ZERO })?;
         Ok(Self { remote, layout, counters })
     }
 

@@ -7,6 +7,7 @@ use crate::support;
 use crate::support::{fresh_table, store};
 use tollway_core::bounds::SETTINGS_MAX;
 use tollway_core::{Fault, Retry, Settings};
+use tollway_dynamodb::DynamoStore;
 use tollway_testkit::settings::{are_shared, change, read, set};
 use tollway_testkit::wait_for;
 
@@ -47,4 +48,23 @@ fn the_number_of_settings_is_bounded() {
     set(&store, change("l1", None));
     set(&store, change("more", Some((1, None))));
     assert_eq!(read(&store).len(), SETTINGS_MAX);
+}
+
+/// A reading that registers is one write in place of a read.
+#[test]
+fn limiters_are_counted_in_the_item_of_the_settings() {
+    let table = fresh_table();
+    let stores = [store(&table), store(&table), store(&table)];
+    let follow = |store: &DynamoStore, registers| {
+        let followed = wait_for(Settings::follow(store, registers)).unwrap();
+        followed.limiters.map(std::num::NonZeroU32::get)
+    };
+    assert_eq!(follow(&stores[0], false), Some(1), "one that only looks counts itself");
+    for (store, limiters) in stores.iter().zip(1..) {
+        assert_eq!(follow(store, true), Some(limiters));
+    }
+    assert!(read(&stores[0]).is_empty());
+    set(&stores[1], change("requests", Some((250, None))));
+    assert_eq!(read(&stores[2]).len(), 1);
+    assert!(stores.iter().all(|store| follow(store, true) == Some(3)), "a change keeps the counters");
 }

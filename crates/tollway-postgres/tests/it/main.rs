@@ -3,6 +3,7 @@
 
 mod conformance;
 mod contention;
+mod denials;
 mod failures;
 mod golden_bytes;
 mod hot_line;
@@ -10,5 +11,6 @@ mod once;
 mod rows;
 mod schema;
 mod settings;
+mod statistics;
 mod support;
 mod tls;

@@ -7,6 +7,7 @@ mod conformance;
 mod consumers;
 mod consumers_broken;
 mod consumers_engine;
+mod denials;
 mod full;
 mod golden_bytes;
 mod link;

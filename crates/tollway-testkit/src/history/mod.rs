@@ -11,6 +11,9 @@ use tollway_core::{Calendar, Span, Timestamp};
 use crate::calendar::{multiple_of, window_at};
 use safe::Safety;
 
+/// A process may repeat a denial for so long, although another one gave back meanwhile.
+const SEEN_WITHIN: Span = Span::from_secs(1);
+
 /// One limit, as the checker needs it.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Rule {
@@ -171,8 +174,8 @@ impl History {
                 used + cost * micros(*period) <= u128::from(*burst) * micros(*period) + drained
             }),
             Rule::Slots(amount) => {
-                let held =
-                    before().filter(|call| call.back.is_none_or(|back| back.complete >= denied.when.invoke));
+                let seen = |back: Stretch| back.complete.plus(SEEN_WITHIN) < denied.when.invoke;
+                let held = before().filter(|call| !call.back.is_some_and(seen));
                 held.count() < *amount as usize
             }
         }
@@ -348,6 +351,8 @@ mod tests {
             judge(Rule::Slots(1), vec![held(10, Some(20)), call(1, 30, 31, Told::Denied)]),
             Some("A-2")
         );
+        let late = judge(Rule::Slots(1), vec![held(10, Some(20)), call(1, 22, 23, Told::Denied)]);
+        assert_eq!(late, None, "seen a second late");
         assert_eq!(judge(Rule::Slots(1), vec![held(10, None), call(1, 30, 31, Told::Denied)]), None);
     }
 

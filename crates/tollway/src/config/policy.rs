@@ -66,7 +66,7 @@ fn read_max_wait(section: &mut Section<'_>) -> Option<Span> {
 }
 
 fn read_local_share(section: &mut Section<'_>) -> Option<LocalShare> {
-    let text = section.string("local_share", "1/10")?;
+    let text = section.string("local_share", "auto")?;
     text.get_ref()
         .parse()
         .map_err(|error: LocalShareError| section.problem("local_share", error.to_string(), ""))

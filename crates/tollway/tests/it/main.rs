@@ -33,6 +33,7 @@ mod reload;
 mod settings;
 #[cfg(feature = "redis")]
 mod shared;
+mod shares;
 mod source;
 mod spans;
 mod ticket;
