@@ -13,7 +13,7 @@ const KEYS: &str = include_str!("../config/api_keys.toml");
 const AUTO: &str = "3 requests / second adaptive";
 const NOTION: &str = "2 requests / second adaptive";
 const SLACK: &str = "3 requests / 2 seconds adaptive";
-const ONE: &str = "1 requests / second adaptive";
+const ONE: &str = "1 request / second adaptive";
 
 fn config() -> Config {
     Config::parse(KEYS).unwrap_or_else(|error| panic!("{error}"))

@@ -71,7 +71,7 @@ fn a_pattern_without_files_is_no_mistake_and_a_missing_file_is() {
     assert!(Config::load(main_file(&empty)).unwrap().policies().is_empty());
     assert_eq!(
         error(&[("tollway.toml", "include = ['gone.toml', 'gone/*.toml', '*/a.toml', 7, 'policies/']")]),
-        "tollway.toml:1:51: `include` must be a list of paths, not a whole number; write it like `include = [\"policies/*.toml\"]`
+        "tollway.toml:1:52: `include` must be a list of paths, not a whole number; write it like `include = [\"policies/*.toml\"]`
   1 | include = ['gone.toml', 'gone/*.toml', '*/a.toml', 7, 'policies/']
     |                                                    ^"
     );
@@ -82,7 +82,7 @@ fn a_pattern_without_files_is_no_mistake_and_a_missing_file_is() {
     |            ^^^^^^^^^^^
 tollway.toml:1:25: no file of gone/ can be included: there is no such folder; check the path
   1 | include = ['gone.toml', 'gone/*.toml', '*/a.toml', 'policies/']
-    |                         ^^^^^^^^^^^^^^
+    |                         ^^^^^^^^^^^^^
 tollway.toml:1:40: only the name of a file may have a `*`, not a folder of \"*/a.toml\"; write it like `include = [\"policies/*.toml\"]`
   1 | include = ['gone.toml', 'gone/*.toml', '*/a.toml', 'policies/']
     |                                        ^^^^^^^^^^
