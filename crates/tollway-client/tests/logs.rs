@@ -5,7 +5,7 @@ use std::fmt::{Debug, Write};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use tollway::{Config, Limiter};
+use tollway::{Config, Limiter, Span};
 use tollway_client::ApiClient;
 use tollway_vendor::server::{VendorServer, VendorSettings};
 use tracing::field::{Field, Visit};
@@ -79,4 +79,41 @@ async fn changes_of_the_rate_are_logged() {
         1,
         "{lines:?}"
     );
+}
+
+/// D4: a vendor that fails is said once, with its status and what to write if that means "call later".
+#[tokio::test]
+async fn failing_vendor_is_said_once() {
+    let lines = Lines::default();
+    let _guard = tracing::subscriber::set_default(lines.clone());
+    let mut vendor = VendorSettings::new(["1000 / second"]).unwrap().dialect("http").unwrap();
+    vendor.terms.errors = 1_000;
+    vendor.terms.latency = (Span::from_millis(1), Span::from_millis(2));
+    let vendor = VendorServer::start(vendor).await.unwrap();
+    let config = format!("[apis.test]\nbase_url = \"{}\"\nrate = \"auto\"", vendor.url());
+    let limiter = Limiter::builder().config(&Config::parse(&config).unwrap()).unwrap().build();
+    let client = ApiClient::of(&limiter, "test").unwrap();
+    for _ in 0..14 {
+        assert_eq!(client.get("/").send().await.unwrap().status(), 500);
+        client.limiter().flush().await;
+    }
+    let said =
+        ["WARN", "most calls of an api fail", "last=\"500", "backoff_codes = [429, 500]", "[apis.test]"];
+    assert_eq!(lines.count(&said), 1, "{lines:?}");
+}
+
+/// An api without a rate has none to log.
+#[tokio::test]
+async fn refusal_of_an_api_without_a_rate_logs_no_rates() {
+    let lines = Lines::default();
+    let _guard = tracing::subscriber::set_default(lines.clone());
+    let vendor = VendorSettings::new(["1 / hour"]).unwrap().dialect("http").unwrap();
+    let vendor = VendorServer::start(vendor).await.unwrap();
+    let config = format!("[apis.test]\nbase_url = \"{}\"\nlimits = [\"100 / hour\"]", vendor.url());
+    let limiter = Limiter::builder().config(&Config::parse(&config).unwrap()).unwrap().build();
+    let client = ApiClient::of(&limiter, "test").unwrap();
+    client.get("/").send().await.unwrap();
+    client.get("/").max_retries(0).send().await.unwrap_err();
+    assert_eq!(lines.count(&["WARN", "backing off", "cooldown="]), 1, "{lines:?}");
+    assert_eq!(lines.count(&["WARN", "rate="]), 0, "{lines:?}");
 }
