@@ -91,7 +91,8 @@ impl Table {
         add: Vec<String>,
         remove: Vec<String>,
     ) -> Result<Attributes, StoreError> {
-        let mut request = self.client().await?.update_item().table_name(&self.options.table);
+        let connection = self.connection().await?;
+        let mut request = connection.client.update_item().table_name(&self.options.table);
         let mut set = Vec::new();
         for (index, (name, value)) in defaults.into_iter().enumerate() {
             set.push(format!("#s{index} = if_not_exists(#s{index}, :s{index})"));
@@ -116,7 +117,7 @@ impl Table {
             .return_values(ReturnValue::AllNew)
             .send()
             .await;
-        let reply = reply.map_err(|error| self.note_throttle(meaning(&error, Kind::Write)))?;
+        let reply = reply.map_err(|error| self.note_throttle(connection.failed(&error, Kind::Write)))?;
         Ok(reply.attributes.unwrap_or_default())
     }
 

@@ -199,6 +199,7 @@ pub enum Enqueued {
 
 impl Enqueued {
     /// As [`import`](Administration::import) answers: a job that was cancelled is one that is there.
+    #[cfg(feature = "postgres")]
     pub(crate) fn of_import(self) -> Self {
         match self {
             Self::Cancelled(id) => Self::Duplicate(id),

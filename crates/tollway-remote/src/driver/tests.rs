@@ -13,6 +13,7 @@ use tollway_core::{
 };
 
 use super::Driver;
+use crate::denials::Denials;
 use crate::lane::{QueuedOperation, Reply};
 use crate::{Call, Link, Options, RETRY_FOR, Tag};
 
@@ -88,8 +89,9 @@ async fn take_that_a_frozen_store_applies_after_a_minute_is_returned() {
     let store = Arc::new(Frozen::default());
     store.is_frozen.store(true, Ordering::SeqCst);
     let (queue, incoming) = mpsc::channel(4);
-    let options = Options { deadline: Duration::from_millis(500) };
-    let driver = tokio::spawn(Driver::new(Arc::clone(&store), options).run(incoming));
+    let options = Options { deadline: Duration::from_millis(500), denials: Duration::ZERO };
+    let denials = Arc::new(Denials::new(options.denials));
+    let driver = tokio::spawn(Driver::new(Arc::clone(&store), options, denials).run(incoming));
     let policy = Arc::new(Policy::new("p", ["9 / day"]).unwrap());
     let action = Action::Take(Terms::now(PermitId(1)));
     let take = Operation::one(Charge::new(Arc::clone(&policy), Subject::SHARED), action);
