@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::runtime::Handle;
 use tollway::config::{Api, ApiEndpoint};
 use tollway::core::{Name, Policy};
-use tollway::{Permit, PolicyHandle, Take, TakeError, Taken, Timestamp, Waits};
+use tollway::{Denied, Permit, PolicyHandle, Take, TakeError, Taken, Timestamp, Waits};
 
 use crate::error::CallFailure;
 use crate::gate::{BOOKED_AHEAD, Priority, Turn};
@@ -24,8 +24,18 @@ pub(crate) struct Wanted<'c> {
     /// Amounts by unit; a policy that does not count a unit ignores it.
     pub(crate) cost: &'c [(Name, u64)],
     pub(crate) priority: Priority,
-    /// When the call must be over.
+    /// Until when it may wait.
     pub(crate) deadline: Timestamp,
+    /// Whether it fails as soon as its time is known to be later, although that may change until then.
+    pub(crate) ends_at_once: bool,
+}
+
+impl Wanted<'_> {
+    /// Whether this denial ends the call: it names a time that is too late. When a slot is freed is not known.
+    fn is_ended_by(&self, denied: &Denied, left: Duration) -> bool {
+        let knows_time = denied.held() || denied.limit().is_some_and(|limit| !limit.has_slots());
+        self.ends_at_once && knows_time && denied.retry_after() > left
+    }
 }
 
 /// The permits of one attempt. Dropping them before the call is [sent](Self::sent) gives them back; afterwards it frees the
@@ -151,14 +161,30 @@ impl ApiState {
     async fn acquire_endpoint(&self, permits: &mut Permits, wanted: &Wanted<'_>) -> Result<(), CallFailure> {
         if let Some(policy) = wanted.endpoint.and_then(ApiEndpoint::policy) {
             let handle = self.handle(policy)?;
-            let permit = self.take(&handle, wanted).await?;
+            let permit = self.wait_for(&handle, wanted).await?;
             permits.endpoint = Some(UnderPolicy { permit, policy: handle.policy() });
         }
         Ok(())
     }
 
+    /// A permit, in the order of the library.
+    async fn wait_for(&self, handle: &PolicyHandle, wanted: &Wanted<'_>) -> Result<Permit, CallFailure> {
+        if wanted.ends_at_once {
+            match self.take(handle, wanted).book().await? {
+                Taken::Granted(granted) => return Ok(granted.permit().until_due().await?),
+                Taken::Denied(denied) if wanted.is_ended_by(&denied, self.left(wanted)) => {
+                    return Err(TakeError::from(denied).into());
+                }
+                // Its policy cannot be booked.
+                Taken::Denied(_) => {}
+            }
+        }
+        Ok(self.take(handle, wanted).await?)
+    }
+
     /// A slot and a place in the queue of the api's policy, in the order of the calls of this process.
     async fn acquire_place(&self, permits: &mut Permits, wanted: &Wanted<'_>) -> Result<(), CallFailure> {
+        self.check_queue(wanted).await?;
         let turn = tokio::time::timeout(self.left(wanted), self.gate.turn(wanted.priority)).await;
         let turn = turn
             .map_err(|_| CallFailure::NoTurn { waiting: self.gate.waiting() })?
@@ -208,10 +234,16 @@ impl ApiState {
             true => self.book_soon(handle, wanted).await?,
             false => self.take(handle, wanted).book().await?,
         };
-        let Taken::Granted(granted) = booked else {
+        let granted = match booked {
+            Taken::Granted(granted) => granted,
+            Taken::Denied(denied) if wanted.is_ended_by(&denied, self.left(wanted)) => {
+                return Err(TakeError::from(denied).into());
+            }
             // Not before the deadline, or a policy that cannot be booked: the library waits for it, in order.
-            turn.booked(BOOKED_AHEAD);
-            return Ok(self.take(handle, wanted).await?);
+            Taken::Denied(_) => {
+                turn.booked(BOOKED_AHEAD);
+                return Ok(self.take(handle, wanted).await?);
+            }
         };
         let permit = granted.permit();
         let delay = permit.delay();
@@ -243,7 +275,7 @@ impl ApiState {
             let (wait, is_held) = (denied.retry_after(), denied.held());
             // A rate may rise before its time; a hold and a fixed limit do not.
             let is_rate = !is_held && denied.limit().is_some_and(|limit| limit.is_adaptive());
-            if left.is_zero() || (!is_rate && wait > left) {
+            if left.is_zero() || (wait > left && (!is_rate || wanted.ends_at_once)) {
                 return Ok(taken);
             }
             let longest = if is_held { HELD_CHECK } else { RATE_CHECK };
@@ -267,7 +299,7 @@ impl ApiState {
         take
     }
 
-    fn left(&self, wanted: &Wanted<'_>) -> Duration {
+    pub(crate) fn left(&self, wanted: &Wanted<'_>) -> Duration {
         wanted.deadline.since(self.now()).into()
     }
 }

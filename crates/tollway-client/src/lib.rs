@@ -34,12 +34,13 @@
 //! |---|---|
 //! | `limiter` | the limits of one api in this process |
 //! | `gate` | calls of this process wait here, by priority |
-//! | `acquire` | the permits of one attempt |
+//! | `acquire`, `queue_wait` | the permits of one attempt; whether its turn comes in time |
 //! | `attempts` | one call: send, observe, retry |
 //! | `reporter`, `feedback` | what answers say, told to the store; the controller's rate |
 //! | `body` | the body of an answer: read ahead, usage counted as it streams |
 //! | `client`, `request`, `tls`, `blocking` | the client on reqwest |
 //! | `middleware`, `layer` | the other two ways in |
+//! | `forward` | calls of other programs, for a gateway |
 //! | `error` | why a call failed, with every attempt |
 
 #![forbid(unsafe_code)]
@@ -52,12 +53,15 @@ mod feedback;
 mod gate;
 mod layer;
 mod limiter;
+mod queue_wait;
 mod reporter;
 
 #[cfg(feature = "blocking")]
 pub mod blocking;
 #[cfg(feature = "client")]
 mod client;
+#[cfg(feature = "client")]
+mod forward;
 #[cfg(feature = "middleware")]
 mod middleware;
 #[cfg(feature = "client")]
@@ -69,6 +73,8 @@ pub use body::ApiBody;
 #[cfg(feature = "client")]
 pub use client::{ApiClient, ApiClientBuilder};
 pub use error::{Attempt, Attempts, CallError, CallFailure, ClientError};
+#[cfg(feature = "client")]
+pub use forward::forwarding_client;
 pub use gate::Priority;
 pub use layer::{ApiLayer, ApiService, CloneBody, SendOnce};
 pub use limiter::{ApiLimiter, ApiSnapshot};
