@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::runtime::Handle;
 use tollway::config::{Api, ApiEndpoint};
-use tollway::core::{Name, Policy};
+use tollway::core::{Name, Policy, Subject};
 use tollway::{Denied, Permit, PolicyHandle, Take, TakeError, Taken, Timestamp, Waits};
 
 use crate::error::CallFailure;
@@ -23,6 +23,8 @@ pub(crate) struct Wanted<'c> {
     pub(crate) endpoint: Option<&'c ApiEndpoint>,
     /// Amounts by unit; a policy that does not count a unit ignores it.
     pub(crate) cost: &'c [(Name, u64)],
+    /// A policy of the caller's, and its subject there.
+    pub(crate) share: Option<&'c (Name, Subject)>,
     pub(crate) priority: Priority,
     /// Until when it may wait.
     pub(crate) deadline: Timestamp,
@@ -42,6 +44,7 @@ impl Wanted<'_> {
 /// slot, and units stay spent.
 #[derive(Debug, Default)]
 pub(crate) struct Permits {
+    share: Option<UnderPolicy>,
     endpoint: Option<UnderPolicy>,
     place: Option<UnderPolicy>,
     slot: Option<Permit>,
@@ -76,7 +79,7 @@ impl Permits {
 
     /// Whether an answer's usage says what the call took: a limit counts more than calls.
     pub(crate) fn counts_tokens(&self) -> bool {
-        let policies = [&self.endpoint, &self.place].into_iter().flatten();
+        let policies = [&self.share, &self.endpoint, &self.place].into_iter().flatten();
         policies.flat_map(|taken| taken.policy.units()).any(|unit| unit.as_str().ends_with("tokens"))
     }
 
@@ -87,7 +90,10 @@ impl Permits {
 
     /// Gives everything back: the vendor did not get the call. In the background, so that a caller may leave.
     pub(crate) fn give_back(&mut self) {
-        let taken = [self.endpoint.take(), self.place.take()].into_iter().flatten().map(|taken| taken.permit);
+        let taken = [self.share.take(), self.endpoint.take(), self.place.take()]
+            .into_iter()
+            .flatten()
+            .map(|taken| taken.permit);
         let permits: Vec<Permit> = taken.chain(self.slot.take()).collect();
         if permits.is_empty() {
             return;
@@ -105,7 +111,8 @@ impl Permits {
 
     /// Corrects the cost to what the call took, and frees the slot. Units that are not named stay as they were taken.
     pub(crate) async fn settle(mut self, actual: impl Fn(&Name) -> Option<u64>) {
-        for UnderPolicy { permit, policy } in [self.endpoint.take(), self.place.take()].into_iter().flatten()
+        for UnderPolicy { permit, policy } in
+            [self.share.take(), self.endpoint.take(), self.place.take()].into_iter().flatten()
         {
             let units = policy.units().iter();
             let amounts: Vec<_> =
@@ -146,6 +153,11 @@ impl ApiState {
     /// hold no place.
     async fn acquire_into(&self, permits: &mut Permits, wanted: &Wanted<'_>) -> Result<(), CallFailure> {
         self.wait_here(wanted).await?;
+        if let Some((policy, subject)) = wanted.share {
+            let handle = self.handle(policy)?;
+            let permit = self.wait_for(&handle, subject, wanted).await?;
+            permits.share = Some(UnderPolicy { permit, policy: handle.policy() });
+        }
         self.acquire_endpoint(permits, wanted).await?;
         let granted_at = self.now();
         if wanted.api.policy().is_some() || wanted.api.concurrency().is_some() {
@@ -161,16 +173,21 @@ impl ApiState {
     async fn acquire_endpoint(&self, permits: &mut Permits, wanted: &Wanted<'_>) -> Result<(), CallFailure> {
         if let Some(policy) = wanted.endpoint.and_then(ApiEndpoint::policy) {
             let handle = self.handle(policy)?;
-            let permit = self.wait_for(&handle, wanted).await?;
+            let permit = self.wait_for(&handle, &self.account, wanted).await?;
             permits.endpoint = Some(UnderPolicy { permit, policy: handle.policy() });
         }
         Ok(())
     }
 
     /// A permit, in the order of the library.
-    async fn wait_for(&self, handle: &PolicyHandle, wanted: &Wanted<'_>) -> Result<Permit, CallFailure> {
+    async fn wait_for(
+        &self,
+        handle: &PolicyHandle,
+        subject: &Subject,
+        wanted: &Wanted<'_>,
+    ) -> Result<Permit, CallFailure> {
         if wanted.ends_at_once {
-            match self.take(handle, wanted).book().await? {
+            match self.take_for(handle, subject, wanted).book().await? {
                 Taken::Granted(granted) => return Ok(granted.permit().until_due().await?),
                 Taken::Denied(denied) if wanted.is_ended_by(&denied, self.left(wanted)) => {
                     return Err(TakeError::from(denied).into());
@@ -179,7 +196,7 @@ impl ApiState {
                 Taken::Denied(_) => {}
             }
         }
-        Ok(self.take(handle, wanted).await?)
+        Ok(self.take_for(handle, subject, wanted).await?)
     }
 
     /// A slot and a place in the queue of the api's policy, in the order of the calls of this process.
@@ -203,7 +220,7 @@ impl ApiState {
     }
 
     async fn begin(&self, permits: &mut Permits, wanted: &Wanted<'_>) -> Result<(), CallFailure> {
-        for taken in [&mut permits.endpoint, &mut permits.place].into_iter().flatten() {
+        for taken in [&mut permits.share, &mut permits.endpoint, &mut permits.place].into_iter().flatten() {
             begin_within(&mut taken.permit, self.left(wanted)).await?;
         }
         Ok(())
@@ -286,8 +303,17 @@ impl ApiState {
     }
 
     fn take<'h>(&'h self, handle: &'h PolicyHandle, wanted: &Wanted<'_>) -> Take<'h, Waits> {
+        self.take_for(handle, &self.account, wanted)
+    }
+
+    fn take_for<'h>(
+        &self,
+        handle: &'h PolicyHandle,
+        subject: &'h Subject,
+        wanted: &Wanted<'_>,
+    ) -> Take<'h, Waits> {
         let policy = handle.policy();
-        let mut take = handle.take().subject(self.account.as_str()).max_wait(self.left(wanted));
+        let mut take = handle.take().subject(subject.as_str()).max_wait(self.left(wanted));
         if adapts(&policy) {
             take = take.with_readings();
         }

@@ -10,7 +10,7 @@ use http::{Method, Response};
 use http_body::Body;
 use tokio::runtime::Handle;
 use tollway::config::{Api, ApiEndpoint};
-use tollway::core::{Name, NameError};
+use tollway::core::{Name, NameError, Subject};
 use tollway::{Span, Timestamp};
 use tollway_dialects::{Observation, RefusalKind, VendorResponse};
 
@@ -39,6 +39,8 @@ pub struct CallOptions {
     pub(crate) max_time: Option<Duration>,
     pub(crate) max_wait: Option<Duration>,
     pub(crate) returns_refusals: bool,
+    /// A policy of the caller's, and its subject there.
+    pub(crate) share: Option<(Name, Subject)>,
     pub(crate) max_retries: Option<u32>,
     pub(crate) backoff_codes: Option<Arc<[u16]>>,
 }
@@ -74,6 +76,12 @@ impl CallOptions {
     #[must_use]
     pub fn max_wait(self, max_wait: Duration) -> Self {
         Self { max_wait: Some(max_wait), ..self }
+    }
+
+    /// Takes a permit of this policy, too: the share of one subject of what the vendor allows.
+    pub fn share(self, policy: &Name, subject: &str) -> Result<Self, NameError> {
+        let subject = if subject.is_empty() { Subject::SHARED } else { Subject::new(subject)? };
+        Ok(Self { share: Some((policy.clone(), subject)), ..self })
     }
 
     /// Returns the vendor's last refusal as an answer, instead of an error that describes it. The last of its [`Attempts`]
@@ -244,6 +252,7 @@ impl<'c> Running<'c> {
             api: &self.api,
             endpoint: self.endpoint.as_ref(),
             cost: &self.cost,
+            share: self.options.share.as_ref(),
             priority: self.options.priority,
             deadline: self.wait_deadline,
             ends_at_once: self.options.max_wait.is_some(),

@@ -13,6 +13,7 @@ use tollway_server::{Client, HandledBody};
 
 use crate::estimate::{self, Wanted};
 use crate::gateway::Worker;
+use crate::learn::Learner;
 use crate::refusal::{REFUSED_BY, Refusal};
 use crate::request_body::{Kept, RequestBody};
 use crate::target::Target;
@@ -81,6 +82,11 @@ impl ReadyCall {
                 .cost(unit.as_str(), amount)
                 .map_err(|error| Refusal::bad_request(error.to_string()))?;
         }
+        if let Some(policy) = api.gateway().policy() {
+            options = options
+                .share(policy, wishes.subject.as_deref().unwrap_or_default())
+                .map_err(|error| Refusal::bad_request(error.to_string()))?;
+        }
         let mut request = reqwest::Request::new(parts.method, url);
         *request.headers_mut() = parts.headers;
         let is_empty = body.whole().is_some_and(|whole| whole.is_empty());
@@ -97,6 +103,9 @@ impl ReadyCall {
     pub(crate) async fn send(self) -> Result<Response<HandledBody>, Refusal> {
         let clock = Arc::clone(self.worker.accounts.limiter().clock());
         let http = self.worker.http().map_err(|error| Refusal::wrong_config(error.to_string()))?;
+        if let Some(learner) = &self.worker.learner {
+            return watch(http, self.request, learner, &self.api).await;
+        }
         let dialect = self.api.dialect();
         match self.limits.forward(http, self.request, &self.options).await {
             Ok(response) => {
@@ -126,6 +135,24 @@ fn answer(
     response.extensions_mut().clear();
     *response.version_mut() = http::Version::HTTP_11;
     response.map(|body| body.boxed_unsync())
+}
+
+/// Sends a call without limits, and learns from its answer.
+async fn watch(
+    http: &reqwest::Client,
+    request: reqwest::Request,
+    learner: &Learner,
+    api: &Arc<Api>,
+) -> Result<Response<HandledBody>, Refusal> {
+    let watched = learner.begin(api);
+    let sent = http.execute(request).await;
+    // The query may carry a secret.
+    let response = sent.map_err(|error| Refusal::no_answer(&error.without_url()))?;
+    watched.answered(response.status(), response.headers());
+    let mut response: Response<reqwest::Body> = response.into();
+    headers::for_caller(response.headers_mut());
+    response.extensions_mut().clear();
+    Ok(response.map(|body| body.map_err(Into::into).boxed_unsync()))
 }
 
 fn refusal(error: &CallError) -> Refusal {

@@ -14,6 +14,7 @@ use tollway_server::{
 
 use crate::accounts::Accounts;
 use crate::call::call;
+use crate::learn::Learner;
 use crate::request_body::KeptBytes;
 use crate::timing;
 
@@ -21,6 +22,7 @@ use crate::timing;
 pub struct Gateway {
     server: Server,
     accounts: Arc<Accounts>,
+    learner: Option<Arc<Learner>>,
 }
 
 /// Why a gateway cannot start or serve.
@@ -55,6 +57,20 @@ tollway::core::debug_as_display!(GatewayError);
 impl Gateway {
     /// A gateway to the apis of this limiter. A store that does not answer does not keep it from starting.
     pub async fn new(limiter: Limiter, config: &ServerConfig) -> Result<Self, GatewayError> {
+        Self::with(limiter, config, None).await
+    }
+
+    /// A gateway that limits nothing, and learns the limits of vendors from their answers: see [`learned`](Self::learned).
+    pub async fn learning(limiter: Limiter, config: &ServerConfig) -> Result<Self, GatewayError> {
+        let learner = Learner::new(Arc::clone(limiter.clock()));
+        Self::with(limiter, config, Some(Arc::new(learner))).await
+    }
+
+    async fn with(
+        limiter: Limiter,
+        config: &ServerConfig,
+        learner: Option<Arc<Learner>>,
+    ) -> Result<Self, GatewayError> {
         check_apis(&limiter, config)?;
         // So that a machine without certificates is found at the start, and not by each worker.
         forwarding_client()?;
@@ -64,12 +80,13 @@ impl Gateway {
         if let Err(error) = accounts.share_secret().await {
             tracing::warn!(%error, "the store keeps no secret for accounts yet; they are known to this gateway only");
         }
-        let of_worker = Arc::clone(&accounts);
+        let of_worker = (Arc::clone(&accounts), learner.clone());
         let make_handler = move || -> Rc<dyn HttpHandler> {
-            Rc::new(Handler { worker: Rc::new(Worker::new(Arc::clone(&of_worker))) })
+            let (accounts, learner) = of_worker.clone();
+            Rc::new(Handler { worker: Rc::new(Worker::new(accounts, learner)) })
         };
         let server = Server::for_gateway(limiter, config, Arc::new(make_handler))?;
-        Ok(Self { server, accounts })
+        Ok(Self { server, accounts, learner })
     }
 
     /// Serves until `shutdown` is ready; calls in flight then have the config's grace.
@@ -94,6 +111,11 @@ impl Gateway {
     /// Applies another config. On an error nothing changes.
     pub fn reload(&self, limits: &Config, config: &ServerConfig) -> Result<(), ServeError> {
         self.server.reload_gateway(limits, config)
+    }
+
+    /// What a gateway that learns has seen, as sections of a config with their evidence; none of another gateway.
+    pub fn learned(&self) -> Option<String> {
+        self.learner.as_ref().map(|learner| learner.report())
     }
 
     /// The limiter.
@@ -130,11 +152,13 @@ pub(crate) struct Worker {
     /// Made at the first call. Connections stay on their worker, whose runtime serves them.
     http: std::cell::OnceCell<reqwest::Client>,
     pub(crate) kept: KeptBytes,
+    /// Of a gateway that watches instead of limiting.
+    pub(crate) learner: Option<Arc<Learner>>,
 }
 
 impl Worker {
-    fn new(accounts: Arc<Accounts>) -> Self {
-        Self { accounts, http: std::cell::OnceCell::new(), kept: KeptBytes::default() }
+    fn new(accounts: Arc<Accounts>, learner: Option<Arc<Learner>>) -> Self {
+        Self { accounts, http: std::cell::OnceCell::new(), kept: KeptBytes::default(), learner }
     }
 
     /// The HTTP client for vendors.

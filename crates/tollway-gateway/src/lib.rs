@@ -25,6 +25,8 @@
 //!    callers that wait for a stream, `timing` says where the time went.
 //! 6. **`refusal`**: what the gateway answers itself.
 //!
+//! A gateway that learns ([`Gateway::learning`]) limits nothing: `learn` watches, and writes what it saw as a config.
+//!
 //! `gateway` puts this together, `exports` are the variables that point SDKs here, `bounds` has every bound.
 
 #![forbid(unsafe_code)]
@@ -37,6 +39,7 @@ mod exports;
 mod gateway;
 mod headers;
 mod keepalive;
+mod learn;
 mod refusal;
 mod request_body;
 mod target;

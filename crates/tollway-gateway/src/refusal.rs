@@ -72,7 +72,12 @@ impl Refusal {
         Self::problem(StatusCode::INTERNAL_SERVER_ERROR, kind, "the gateway's config is wrong", detail)
     }
 
-    fn unreachable(status: StatusCode, error: &CallError) -> Self {
+    /// The vendor of a call without limits could not be reached.
+    pub(crate) fn no_answer(error: &dyn std::fmt::Display) -> Self {
+        Self::unreachable(StatusCode::BAD_GATEWAY, error)
+    }
+
+    fn unreachable(status: StatusCode, error: &dyn std::fmt::Display) -> Self {
         let kind = "urn:tollway:no-answer";
         Self::problem(status, kind, "the vendor gave no answer", error.to_string())
     }

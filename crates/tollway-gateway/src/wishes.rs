@@ -15,6 +15,7 @@ const MAX_WAIT: HeaderName = HeaderName::from_static("tollway-max-wait");
 const PRIORITY: HeaderName = HeaderName::from_static("tollway-priority");
 const COST: HeaderName = HeaderName::from_static("tollway-cost");
 const ACCOUNT: HeaderName = HeaderName::from_static("tollway-account");
+const SUBJECT: HeaderName = HeaderName::from_static("tollway-subject");
 
 /// The timeouts of the SDKs that Stainless makes (OpenAI, Anthropic and others), in seconds.
 const SDK_TIMEOUTS: [HeaderName; 2] =
@@ -33,6 +34,8 @@ pub(crate) struct Wishes {
     pub(crate) priority: Priority,
     pub(crate) cost: Vec<(Name, u64)>,
     pub(crate) account: Option<String>,
+    /// Its subject under the policy of callers' shares.
+    pub(crate) subject: Option<String>,
 }
 
 impl Wishes {
@@ -52,6 +55,7 @@ impl Wishes {
         wishes.priority = read(headers, &PRIORITY, priority)?.unwrap_or_default();
         wishes.cost = read(headers, &COST, costs)?.unwrap_or_default();
         wishes.account = read(headers, &ACCOUNT, |text| Some(text.to_owned()))?;
+        wishes.subject = read(headers, &SUBJECT, |text| Some(text.to_owned()))?;
         Ok(wishes)
     }
 }

@@ -152,3 +152,25 @@ async fn every_credential_has_its_own_account_unless_the_config_joins_them() {
         gateway(&api(vendor.address, &format!("{keys}[apis.test.gateway]\naccount = \"one\""))).await;
     assert_eq!([ask(&joined, "a").await, ask(&joined, "b").await], [200, 429]);
 }
+
+/// A caller's own share is a policy of its own: one that has used it up holds no other back.
+#[tokio::test]
+async fn a_caller_has_its_own_share_of_the_vendors_limit() {
+    let vendor = RecordingVendor::start().await;
+    let config = format!(
+        "{}[policies.team]\nlimits = [\"1 / hour from first call\"]\n",
+        api(
+            vendor.address,
+            "rate = \"off\"\nlimits = [\"100 / hour from first call\"]\n[apis.test.gateway]\npolicy = \"team\""
+        )
+    );
+    let gateway = gateway(&config).await;
+    let ask = async |team: &str| gateway.get("/test/a", &format!("tollway-subject: {team}\r\n")).await;
+    assert_eq!([ask("a").await.status, ask("b").await.status], [200, 200]);
+    let refused = ask("a").await;
+    assert_eq!(
+        (refused.status, refused.header("tollway-refused-by")),
+        (429, "tollway; policy=team; limit=requests_per_hour")
+    );
+    assert_eq!(vendor.requests().len(), 2);
+}

@@ -6,5 +6,6 @@ mod leaving;
 mod limits;
 mod pass_through;
 mod running;
+mod sdks;
 mod strangers;
 mod vendor;

@@ -1,6 +1,7 @@
 //! A gateway that runs, and raw requests to it.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -58,15 +59,20 @@ pub(crate) async fn gateway_with(config: &str, change: impl FnOnce(&mut ServerCo
     let mut server = ServerConfig { workers: Some(1), ..ServerConfig::gateway() };
     server.listen = ListenAddress::Tcp(([127, 0, 0, 1], 0).into());
     change(&mut server);
-    let gateway = Gateway::new(limiter.clone(), &server).await.unwrap_or_else(|error| panic!("{error}"));
+    let gateway = Gateway::new(limiter, &server).await.unwrap_or_else(|error| panic!("{error}"));
     let listeners = Listeners::bind_gateway(&server).await.unwrap();
-    let [(_, ListenAddress::Tcp(address))] = listeners.addresses()[..] else { panic!("one TCP address") };
-    let (stop, stopped) = oneshot::channel::<()>();
-    tokio::spawn(async move { gateway.serve(listeners, async { drop(stopped.await) }).await });
-    Running { address, limiter, _stop: stop }
+    Running::serving(&Arc::new(gateway), listeners)
 }
 
 impl Running {
+    pub(crate) fn serving(gateway: &Arc<Gateway>, listeners: Listeners) -> Self {
+        let [(_, ListenAddress::Tcp(address))] = listeners.addresses()[..] else { panic!("one TCP address") };
+        let (stop, stopped) = oneshot::channel::<()>();
+        let (gateway, limiter) = (Arc::clone(gateway), gateway.limiter().clone());
+        tokio::spawn(async move { gateway.serve(listeners, async { drop(stopped.await) }).await });
+        Self { address, limiter, _stop: stop }
+    }
+
     /// Sends these bytes, and reads until the connection is closed.
     pub(crate) async fn send(&self, bytes: impl AsRef<[u8]>) -> Reply {
         let mut stream = TcpStream::connect(self.address).await.unwrap();

@@ -96,7 +96,10 @@ async fn ambiguous_messages_are_refused() {
         ("two hosts", format!("GET /test/a HTTP/1.1\r\n{host}host: evil.example\r\n\r\n")),
         ("no host", "GET /test/a HTTP/1.1\r\nconnection: close\r\n\r\n".to_owned()),
         ("space before the colon", format!("GET /test/a HTTP/1.1\r\n{host}x-a : 1\r\n\r\n")),
-        ("a tunnel", "CONNECT evil.example:443 HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n".to_owned()),
+        (
+            "a tunnel",
+            "CONNECT evil.example:443 HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n".to_owned(),
+        ),
         (
             "an expectation",
             format!("POST /test/a HTTP/1.1\r\n{host}expect: 200-maybe\r\ncontent-length: 0\r\n\r\n"),

@@ -245,8 +245,8 @@ impl Api {
     }
 
     /// How `tollway gateway` treats calls of it.
-    pub fn gateway(&self) -> ApiGateway {
-        self.fields.gateway.unwrap_or_default()
+    pub fn gateway(&self) -> &ApiGateway {
+        self.fields.gateway.as_ref().unwrap_or(&gateway::DEFAULT)
     }
 
     /// Whose accounts at the vendor its calls through a gateway count for: those of callers' credentials, unless the config

@@ -165,7 +165,7 @@ fn read_fields(section: &mut Section<'_>, profile: Option<&Api>, policies: &[&st
     let headers = header::read(section);
     let cost = cost::read(section);
     let endpoints = endpoint::read(section, policies);
-    let gateway = section.section("gateway").map(gateway::read);
+    let gateway = section.section("gateway").map(|section| gateway::read(section, policies));
     let documented_key = alias(section, "documented");
     Fields {
         documented: read_line(section, documented_key, "about 3 requests a second"),
