@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use tollway::StoreUrl;
 
+#[cfg(feature = "gateway")]
+use crate::gateway;
 #[cfg(feature = "vendor")]
 use crate::vendor;
 use crate::{
@@ -83,6 +85,8 @@ pub(crate) enum Command {
     Take(take::Arguments),
     Run(run::Arguments),
     Serve(serve::Arguments),
+    #[cfg(feature = "gateway")]
+    Gateway(gateway::Arguments),
     Usage(usage::Arguments),
     Why(why::Arguments),
     Limit(limit::Arguments),
@@ -107,6 +111,8 @@ impl Command {
     pub(crate) fn has_own_log(&self) -> bool {
         match self {
             Self::Serve(_) => true,
+            #[cfg(feature = "gateway")]
+            Self::Gateway(arguments) => arguments.serves(),
             #[cfg(feature = "pipeline")]
             Self::Pipeline(arguments) => arguments.runs(),
             _ => false,

@@ -17,6 +17,8 @@ mod context;
 mod demo;
 mod doctor;
 mod failure;
+#[cfg(feature = "gateway")]
+mod gateway;
 mod humanize;
 mod incidents;
 mod init;
@@ -90,6 +92,8 @@ fn dispatch(command: Command, context: &Context) -> Result<Exit, Failure> {
         Command::Take(arguments) => take::run(&arguments, context),
         Command::Run(arguments) => run::run(&arguments, context),
         Command::Serve(arguments) => serve::run(&arguments, context),
+        #[cfg(feature = "gateway")]
+        Command::Gateway(arguments) => gateway::run(&arguments, context),
         Command::Usage(arguments) => usage::run(&arguments, context),
         Command::Why(arguments) => why::run(&arguments, context),
         Command::Reset(arguments) => reset::run(&arguments, context),

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tollway::config::{Api, ApiEndpoint};
-use tollway::core::{Name, Policy};
-use tollway::{Permit, PolicyHandle, Take, TakeError, Taken, Timestamp, Waits};
+use tollway::core::{Name, Policy, Subject};
+use tollway::{Denied, Permit, PolicyHandle, Take, TakeError, Taken, Timestamp, Waits};
 
 use crate::error::CallFailure;
 use crate::gate::{BOOKED_AHEAD, Priority, Turn};
@@ -24,9 +24,21 @@ pub(crate) struct Wanted<'c> {
     pub(crate) endpoint: Option<&'c ApiEndpoint>,
     /// Amounts by unit; a policy that does not count a unit ignores it.
     pub(crate) cost: &'c [(Name, u64)],
+    /// A policy of the caller's, and its subject there.
+    pub(crate) share: Option<&'c (Name, Subject)>,
     pub(crate) priority: Priority,
-    /// When the call must be over.
+    /// Until when it may wait.
     pub(crate) deadline: Timestamp,
+    /// Whether it fails as soon as its time is known to be later, although that may change until then.
+    pub(crate) ends_at_once: bool,
+}
+
+impl Wanted<'_> {
+    /// Whether this denial ends the call: it names a time that is too late. When a slot is freed is not known.
+    fn is_ended_by(&self, denied: &Denied, left: Duration) -> bool {
+        let knows_time = denied.held() || denied.limit().is_some_and(|limit| !limit.has_slots());
+        self.ends_at_once && knows_time && denied.retry_after() > left
+    }
 }
 
 impl ApiState {
@@ -48,6 +60,11 @@ impl ApiState {
     /// hold no place.
     async fn acquire_into(&self, permits: &mut Permits, wanted: &Wanted<'_>) -> Result<(), CallFailure> {
         self.wait_here(wanted).await?;
+        if let Some((policy, subject)) = wanted.share {
+            let handle = self.handle(policy)?;
+            let permit = self.wait_for(&handle, subject, wanted).await?;
+            permits.share = Some(UnderPolicy::new(permit, handle.policy()));
+        }
         self.acquire_endpoint(permits, wanted).await?;
         let granted_at = self.now();
         if wanted.api.policy().is_some() || wanted.api.concurrency().is_some() {
@@ -65,14 +82,35 @@ impl ApiState {
     async fn acquire_endpoint(&self, permits: &mut Permits, wanted: &Wanted<'_>) -> Result<(), CallFailure> {
         if let Some(policy) = wanted.endpoint.and_then(ApiEndpoint::policy) {
             let handle = self.handle(policy)?;
-            let permit = self.take(&handle, wanted).await?;
+            let permit = self.wait_for(&handle, &self.account, wanted).await?;
             permits.endpoint = Some(UnderPolicy::new(permit, handle.policy()));
         }
         Ok(())
     }
 
+    /// A permit, in the order of the library.
+    async fn wait_for(
+        &self,
+        handle: &PolicyHandle,
+        subject: &Subject,
+        wanted: &Wanted<'_>,
+    ) -> Result<Permit, CallFailure> {
+        if wanted.ends_at_once {
+            match self.take_for(handle, subject, wanted).book().await? {
+                Taken::Granted(granted) => return Ok(granted.permit().until_due().await?),
+                Taken::Denied(denied) if wanted.is_ended_by(&denied, self.left(wanted)) => {
+                    return Err(TakeError::from(denied).into());
+                }
+                // Its policy cannot be booked.
+                Taken::Denied(_) => {}
+            }
+        }
+        Ok(self.take_for(handle, subject, wanted).await?)
+    }
+
     /// A slot and a place in the queue of the api's policy, in the order of the calls of this process.
     async fn acquire_place(&self, permits: &mut Permits, wanted: &Wanted<'_>) -> Result<(), CallFailure> {
+        self.check_queue(wanted).await?;
         let turn = tokio::time::timeout(self.left(wanted), self.gate.turn(wanted.priority)).await;
         let turn = turn
             .map_err(|_| CallFailure::NoTurn { waiting: self.gate.waiting() })?
@@ -98,7 +136,7 @@ impl ApiState {
     }
 
     async fn begin(&self, permits: &mut Permits, wanted: &Wanted<'_>) -> Result<(), CallFailure> {
-        for taken in [&mut permits.endpoint, &mut permits.place].into_iter().flatten() {
+        for taken in [&mut permits.share, &mut permits.endpoint, &mut permits.place].into_iter().flatten() {
             begin_within(&mut taken.permit, self.left(wanted)).await?;
         }
         Ok(())
@@ -129,10 +167,16 @@ impl ApiState {
             true => self.book_soon(handle, wanted).await?,
             false => self.take(handle, wanted).book().await?,
         };
-        let Taken::Granted(granted) = booked else {
+        let granted = match booked {
+            Taken::Granted(granted) => granted,
+            Taken::Denied(denied) if wanted.is_ended_by(&denied, self.left(wanted)) => {
+                return Err(TakeError::from(denied).into());
+            }
             // Not before the deadline, or a policy that cannot be booked: the library waits for it, in order.
-            turn.booked(BOOKED_AHEAD);
-            return Ok(self.take(handle, wanted).await?);
+            Taken::Denied(_) => {
+                turn.booked(BOOKED_AHEAD);
+                return Ok(self.take(handle, wanted).await?);
+            }
         };
         let permit = granted.permit();
         let delay = permit.delay();
@@ -164,7 +208,7 @@ impl ApiState {
             let (wait, is_held) = (denied.retry_after(), denied.held());
             // A rate may rise before its time; a hold and a fixed limit do not.
             let is_rate = !is_held && denied.limit().is_some_and(|limit| limit.is_adaptive());
-            if left.is_zero() || (!is_rate && wait > left) {
+            if left.is_zero() || (wait > left && (!is_rate || wanted.ends_at_once)) {
                 return Ok(taken);
             }
             let longest = if is_held { HELD_CHECK } else { RATE_CHECK };
@@ -175,8 +219,17 @@ impl ApiState {
     }
 
     fn take<'h>(&'h self, handle: &'h PolicyHandle, wanted: &Wanted<'_>) -> Take<'h, Waits> {
+        self.take_for(handle, &self.account, wanted)
+    }
+
+    fn take_for<'h>(
+        &self,
+        handle: &'h PolicyHandle,
+        subject: &'h Subject,
+        wanted: &Wanted<'_>,
+    ) -> Take<'h, Waits> {
         let policy = handle.policy();
-        let mut take = handle.take().subject(self.account.as_str()).max_wait(self.left(wanted));
+        let mut take = handle.take().subject(subject.as_str()).max_wait(self.left(wanted));
         if adapts(&policy) {
             take = take.with_readings();
         }
@@ -188,7 +241,7 @@ impl ApiState {
         take
     }
 
-    fn left(&self, wanted: &Wanted<'_>) -> Duration {
+    pub(crate) fn left(&self, wanted: &Wanted<'_>) -> Duration {
         wanted.deadline.since(self.now()).into()
     }
 }

@@ -10,7 +10,7 @@ use http::{Method, Response};
 use http_body::Body;
 use tokio::runtime::Handle;
 use tollway::config::{Api, ApiEndpoint};
-use tollway::core::{Name, NameError};
+use tollway::core::{Name, NameError, Subject};
 use tollway::{Span, Timestamp};
 use tollway_dialects::{RefusalKind, VendorResponse, is_stream};
 
@@ -34,6 +34,10 @@ pub struct CallOptions {
     pub(crate) cost: Vec<(Name, u64)>,
     pub(crate) priority: Priority,
     pub(crate) max_time: Option<Duration>,
+    pub(crate) max_wait: Option<Duration>,
+    pub(crate) returns_refusals: bool,
+    /// A policy of the caller's, and its subject there.
+    pub(crate) share: Option<(Name, Subject)>,
     pub(crate) max_retries: Option<u32>,
     pub(crate) backoff_codes: Option<Arc<[u16]>>,
 }
@@ -62,6 +66,26 @@ impl CallOptions {
     #[must_use]
     pub fn max_time(self, max_time: Duration) -> Self {
         Self { max_time: Some(max_time), ..self }
+    }
+
+    /// How long the call may wait for its permits, all attempts together. A call whose time is known to be later fails at
+    /// once, and [`CallError::retry_after`] says how much later.
+    #[must_use]
+    pub fn max_wait(self, max_wait: Duration) -> Self {
+        Self { max_wait: Some(max_wait), ..self }
+    }
+
+    /// Takes a permit of this policy, too: the share of one subject of what the vendor allows.
+    pub fn share(self, policy: &Name, subject: &str) -> Result<Self, NameError> {
+        let subject = if subject.is_empty() { Subject::SHARED } else { Subject::new(subject)? };
+        Ok(Self { share: Some((policy.clone(), subject)), ..self })
+    }
+
+    /// Returns the vendor's last refusal as an answer, instead of an error that describes it. The last of its [`Attempts`]
+    /// says that it is one.
+    #[must_use]
+    pub fn return_refusals(self) -> Self {
+        Self { returns_refusals: true, ..self }
     }
 
     /// How often it is sent again after a refusal.
@@ -121,12 +145,13 @@ pub struct CallSketch<'c> {
 }
 
 /// Why an attempt has no answer to pass on.
-enum NoAnswer {
-    Refused(RefusalKind),
+enum NoAnswer<B> {
+    /// With the vendor's answer, as far as it was read.
+    Refused(RefusalKind, Box<Response<ApiBody<B>>>),
     Failed(CallFailure),
 }
 
-type Sent<B> = Result<Response<ApiBody<B>>, NoAnswer>;
+type Sent<B> = Result<Response<ApiBody<B>>, NoAnswer<B>>;
 
 impl ApiLimiter {
     /// Sends a call, and again if the vendor refuses it, within its budget.
@@ -137,20 +162,28 @@ impl ApiLimiter {
     ) -> Result<Response<ApiBody<X::Body>>, CallError> {
         let api = self.api();
         let mut running = Running::new(self, Arc::clone(&api), &call);
+        let mut refusal = None;
         loop {
             let failure = match running.attempt(exchange).await {
-                Ok(mut response) => {
-                    response.extensions_mut().insert(Attempts(running.attempts));
-                    return Ok(response);
-                }
+                Ok(response) => return Ok(running.answer(response)),
                 Err(NoAnswer::Failed(failure)) => failure,
-                Err(NoAnswer::Refused(RefusalKind::NoAccess)) => CallFailure::NoAccess,
-                Err(NoAnswer::Refused(_)) if running.attempts.len() > running.retries => CallFailure::Refused,
-                Err(NoAnswer::Refused(_)) if !exchange.can_repeat() => CallFailure::CannotRepeat,
-                Err(NoAnswer::Refused(kind)) if running.own_wait(kind).await => continue,
-                Err(NoAnswer::Refused(_)) => CallFailure::Refused,
+                Err(NoAnswer::Refused(kind, response)) => {
+                    refusal = call.options.returns_refusals.then_some(response);
+                    match kind {
+                        RefusalKind::NoAccess => CallFailure::NoAccess,
+                        _ if running.attempts.len() > running.retries => CallFailure::Refused,
+                        _ if !exchange.can_repeat() => CallFailure::CannotRepeat,
+                        kind if running.own_wait(kind).await => continue,
+                        _ => CallFailure::Refused,
+                    }
+                }
             };
-            return Err(CallError { api: api.name().clone(), failure, attempts: running.attempts });
+            // An attempt that was sent after it has failed in another way.
+            let was_refused = running.attempts.last().is_some_and(|attempt| attempt.refusal.is_some());
+            return match refusal.filter(|_| was_refused) {
+                Some(refusal) => Ok(running.answer(*refusal)),
+                None => Err(CallError { api: api.name().clone(), failure, attempts: running.attempts }),
+            };
         }
     }
 }
@@ -163,6 +196,8 @@ struct Running<'c> {
     options: &'c CallOptions,
     cost: Vec<(Name, u64)>,
     deadline: Timestamp,
+    /// Until when it may wait for permits; not after `deadline`.
+    wait_deadline: Timestamp,
     retries: usize,
     attempts: Vec<Attempt>,
 }
@@ -182,12 +217,16 @@ impl<'c> Running<'c> {
         }
         let max_time = call.options.max_time.map_or(api.max_time(), Span::from);
         let retries = call.options.max_retries.unwrap_or(api.max_retries());
+        let now = limiter.state.now();
+        let deadline = now.plus(max_time);
+        let max_wait = call.options.max_wait.map_or(max_time, Span::from);
         Self {
             limiter,
             endpoint,
             options: call.options,
             cost,
-            deadline: limiter.state.now().plus(max_time),
+            deadline,
+            wait_deadline: deadline.min(now.plus(max_wait)),
             retries: usize::try_from(retries).unwrap_or(usize::MAX),
             attempts: Vec::new(),
             api,
@@ -198,14 +237,22 @@ impl<'c> Running<'c> {
         &self.limiter.state
     }
 
+    /// The answer of the call, with its attempts.
+    fn answer<B>(self, mut response: Response<ApiBody<B>>) -> Response<ApiBody<B>> {
+        response.extensions_mut().insert(Attempts(self.attempts));
+        response
+    }
+
     async fn attempt<X: Exchange>(&mut self, exchange: &mut X) -> Sent<X::Body> {
         let asked_at = self.state().now();
         let wanted = Wanted {
             api: &self.api,
             endpoint: self.endpoint.as_ref(),
             cost: &self.cost,
+            share: self.options.share.as_ref(),
             priority: self.options.priority,
-            deadline: self.deadline,
+            deadline: self.wait_deadline,
+            ends_at_once: self.options.max_wait.is_some(),
         };
         let mut permits = self.state().acquire(&wanted).await.map_err(NoAnswer::Failed)?;
         let at = self.state().now();
@@ -277,7 +324,8 @@ impl<'c> Running<'c> {
         if let Some(kind) = read.refusal {
             let attempt = attempt.unwrap_or_default();
             self.state().take_in_refusal(&self.api, kind, read, permits, attempt).await;
-            return Err(NoAnswer::Refused(kind));
+            let refused = Response::from_parts(parts, body.into_settled_body());
+            return Err(NoAnswer::Refused(kind, Box::new(refused)));
         }
         self.state().take_in(&self.api, &read, &mut permits).await;
         if !is_stream(&parts.headers) {
@@ -298,7 +346,7 @@ impl<'c> Running<'c> {
         let grown = OWN_WAIT.saturating_mul(2_u32.saturating_pow(doublings)).min(OWN_WAIT_MAX);
         // Half of it at random, so that calls that collided do not collide again.
         let wait = told.unwrap_or_else(|| grown / 2 + grown.mul_f64(jitter() / 2.0));
-        let fits = wait < Duration::from(self.deadline.since(self.state().now()));
+        let fits = wait < Duration::from(self.wait_deadline.since(self.state().now()));
         if fits {
             tokio::time::sleep(wait).await;
         }

@@ -67,6 +67,12 @@ impl<B> ReadAhead<B> {
         let usage = settlement.permits.counts_tokens().then(UsageReader::new);
         ApiBody { ahead, trailers, rest, error, call: Some(Box::new(settlement)), usage }
     }
+
+    /// The body of a call that is settled already.
+    pub(crate) fn into_settled_body(self) -> ApiBody<B> {
+        let Self { ahead, trailers, rest, error } = self;
+        ApiBody { ahead, trailers, rest, error, call: None, usage: None }
+    }
 }
 
 impl<B> ReadAhead<B>

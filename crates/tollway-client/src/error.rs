@@ -112,6 +112,14 @@ pub enum CallFailure {
         /// The calls that wait.
         waiting: usize,
     },
+    /// Its turn comes later than it may wait. Only of calls with a `max_wait`.
+    #[error("its turn comes in about {}, later than it may wait: {waiting} calls of this process wait", seconds(*wait))]
+    LateTurn {
+        /// The time until its turn, estimated.
+        wait: Duration,
+        /// The calls that wait.
+        waiting: usize,
+    },
     /// Too many calls wait already.
     #[error("too many calls of this process wait already")]
     TooManyWaiting,
@@ -143,6 +151,7 @@ impl CallError {
         let denied = match &self.failure {
             CallFailure::NoPermit(error) => error.denied().map(|denied| denied.retry_after()),
             CallFailure::Held(held) => Some(*held),
+            CallFailure::LateTurn { wait, .. } => Some(*wait),
             _ => None,
         };
         denied.or_else(|| self.attempts.last()?.wait)
@@ -162,6 +171,7 @@ impl CallError {
             | CallFailure::CannotRepeat
             | CallFailure::Held(_)
             | CallFailure::NoTurn { .. }
+            | CallFailure::LateTurn { .. }
             | CallFailure::TooManyWaiting
             | CallFailure::Timeout(_)
             | CallFailure::Send(_) => true,

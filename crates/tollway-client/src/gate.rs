@@ -92,6 +92,14 @@ impl Gate {
         self.lock().waiting.len()
     }
 
+    /// How many calls wait or book before a new one of this priority.
+    pub(crate) fn ahead_of(&self, priority: Priority) -> usize {
+        let queue = self.lock();
+        // Turns that are held together need not wait.
+        let booking = if queue.allowed == 1 { queue.held } else { 0 };
+        booking.saturating_add(queue.waiting.range(..=(Reverse(priority), u64::MAX)).count())
+    }
+
     fn lock(&self) -> MutexGuard<'_, Queue> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

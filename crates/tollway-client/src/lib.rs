@@ -35,7 +35,7 @@
 //! | `limiter` | the limits of one api in this process |
 //! | `gate` | calls of this process wait here, by priority |
 //! | `in_flight` | how many calls a vendor runs at the same time, found from its refusals |
-//! | `acquire`, `permits` | the permits of one attempt |
+//! | `acquire`, `permits`, `queue_wait` | the permits of one attempt; whether its turn comes in time |
 //! | `attempts` | one call: send, observe, retry |
 //! | `answer`, `observe` | what an answer means, also to a call that another program sent |
 //! | `reporter`, `feedback` | what answers say, told to the store; the controller's rate |
@@ -44,6 +44,7 @@
 //! | `body` | the body of an answer: read ahead, usage counted as it streams |
 //! | `client`, `request`, `tls`, `blocking` | the client on reqwest |
 //! | `middleware`, `layer` | the other two ways in |
+//! | `forward` | calls of other programs, for a gateway |
 //! | `error` | why a call failed, with every attempt |
 
 #![forbid(unsafe_code)]
@@ -61,6 +62,7 @@ mod layer;
 mod limiter;
 mod observe;
 mod permits;
+mod queue_wait;
 mod reporter;
 mod unfinished;
 
@@ -68,6 +70,8 @@ mod unfinished;
 pub mod blocking;
 #[cfg(feature = "client")]
 mod client;
+#[cfg(feature = "client")]
+mod forward;
 #[cfg(feature = "middleware")]
 mod middleware;
 #[cfg(feature = "client")]
@@ -80,6 +84,8 @@ pub use body::ApiBody;
 #[cfg(feature = "client")]
 pub use client::{ApiClient, ApiClientBuilder};
 pub use error::{Attempt, Attempts, CallError, CallFailure, ClientError};
+#[cfg(feature = "client")]
+pub use forward::forwarding_client;
 pub use gate::Priority;
 pub use layer::{ApiLayer, ApiService, CloneBody, SendOnce};
 pub use limiter::{ApiLimiter, ApiSnapshot};

@@ -13,6 +13,8 @@ use crate::limiter::ApiState;
 #[derive(Debug)]
 pub(crate) struct Permits {
     state: Arc<ApiState>,
+    /// A share of the caller's.
+    pub(crate) share: Option<UnderPolicy>,
     pub(crate) endpoint: Option<UnderPolicy>,
     pub(crate) place: Option<UnderPolicy>,
     pub(crate) slot: Option<Permit>,
@@ -49,7 +51,15 @@ impl Permits {
     /// None yet.
     pub(crate) fn new(state: &Arc<ApiState>) -> Self {
         let state = Arc::clone(state);
-        Self { state, endpoint: None, place: None, slot: None, flight: None, call: CallPhase::NotSent }
+        Self {
+            state,
+            share: None,
+            endpoint: None,
+            place: None,
+            slot: None,
+            flight: None,
+            call: CallPhase::NotSent,
+        }
     }
 
     /// The permit of a call that another program has sent.
@@ -57,6 +67,7 @@ impl Permits {
         let state = Arc::clone(state);
         Self {
             state,
+            share: None,
             endpoint: None,
             place: Some(place),
             slot: None,
@@ -87,7 +98,7 @@ impl Permits {
 
     /// Whether an answer's usage says what the call took: a limit counts more than calls.
     pub(crate) fn counts_tokens(&self) -> bool {
-        let policies = [&self.endpoint, &self.place].into_iter().flatten();
+        let policies = [&self.share, &self.endpoint, &self.place].into_iter().flatten();
         policies.flat_map(|taken| taken.policy.units()).any(|unit| unit.as_str().ends_with("tokens"))
     }
 
@@ -118,7 +129,10 @@ impl Permits {
     pub(crate) fn give_back(&mut self) {
         self.call = CallPhase::Over;
         let rated = self.place.as_ref().map(|place| place.policy.name().clone());
-        let taken = [self.endpoint.take(), self.place.take()].into_iter().flatten().map(|taken| taken.permit);
+        let taken = [self.share.take(), self.endpoint.take(), self.place.take()]
+            .into_iter()
+            .flatten()
+            .map(|taken| taken.permit);
         let permits: Vec<Permit> = taken.chain(self.slot.take()).collect();
         if permits.is_empty() {
             return;
@@ -140,7 +154,7 @@ impl Permits {
     pub(crate) async fn settle(mut self, actual: impl Fn(&Name) -> Option<u64>) {
         self.over();
         for UnderPolicy { permit, policy, .. } in
-            [self.endpoint.take(), self.place.take()].into_iter().flatten()
+            [self.share.take(), self.endpoint.take(), self.place.take()].into_iter().flatten()
         {
             let units = policy.units().iter();
             let amounts: Vec<_> =

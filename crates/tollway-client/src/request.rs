@@ -189,9 +189,9 @@ fn add_headers(request: &mut reqwest::Request, api: &Api) -> Result<(), CallFail
     Ok(())
 }
 
-struct ReqwestExchange<'c> {
-    http: &'c reqwest::Client,
-    request: Option<reqwest::Request>,
+pub(crate) struct ReqwestExchange<'c> {
+    pub(crate) http: &'c reqwest::Client,
+    pub(crate) request: Option<reqwest::Request>,
 }
 
 impl Exchange for ReqwestExchange<'_> {

@@ -5,8 +5,8 @@ use std::path::Path;
 use crate::section::Section;
 
 /// Every section of a config file. A crate that reads a new section adds its name here.
-pub const SECTIONS: [&str; 8] =
-    ["store", "policies", "apis", "incidents", "consumers", "server", "pipelines", "cloudwatch"];
+pub const SECTIONS: [&str; 9] =
+    ["store", "policies", "apis", "incidents", "consumers", "server", "gateway", "pipelines", "cloudwatch"];
 
 /// Reserved sections that this version does not support.
 pub(crate) const SECTIONS_TO_COME: [&str; 1] = ["alarms"];

@@ -74,10 +74,15 @@ impl Patience {
     pub(crate) fn at(self, kind: ListenerKind) -> Self {
         match kind {
             ListenerKind::Resp => Self { idle: self.idle.saturating_mul(RESP_IDLE_TIMES), ..self },
+            ListenerKind::Gateway => Self { write: GATEWAY_WRITE, ..self },
             _ => self,
         }
     }
 }
+
+/// For a client of a gateway that does not read: it may think about the piece of a stream that it has, as long as vendors'
+/// own servers wait.
+const GATEWAY_WRITE: Duration = Duration::from_secs(300);
 
 /// The connection limit of the administration. It is separate, so that a flood of other connections cannot keep `/health`
 /// and operators out.

@@ -59,7 +59,7 @@ impl Drop for Open {
 impl Counts {
     pub(crate) fn at(&self, kind: ListenerKind) -> &ListenerCounts {
         match kind {
-            ListenerKind::Decisions => &self.decisions,
+            ListenerKind::Decisions | ListenerKind::Gateway => &self.decisions,
             ListenerKind::Administration | ListenerKind::Metrics => &self.administration,
             ListenerKind::Grpc => &self.grpc,
             ListenerKind::Resp => &self.resp,

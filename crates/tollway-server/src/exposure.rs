@@ -56,6 +56,8 @@ pub(crate) fn exposures(
             ListenerKind::Resp => ("resp", "resp", config.resp_token.is_none()),
             // Without a token it does not start on such an address.
             ListenerKind::Administration | ListenerKind::Metrics => ("admin", "read", false),
+            // The gateway knows what its apis add to calls, and checks it itself.
+            ListenerKind::Gateway => continue,
         };
         let named = matches!(kind, ListenerKind::Decisions | ListenerKind::Administration);
         if named && config.hosts.is_empty() {

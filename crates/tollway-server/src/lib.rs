@@ -7,6 +7,7 @@
 //!   `socket` reads and writes its bytes
 //! - protocols: `http`, `grpc` and `resp`; `known_policies` caches a worker's policy lookups, `permit` signs permits
 //! - bounds of takes: `bounded_take` applies `charge_budget` (charges in flight) and `new_subjects` (of a client network)
+//! - `handler` lets another crate answer the requests of a listener: the gateway
 //! - the rest: `admin` for operators, `consumers` for callers with their own limits (feature `consumers`), `rules` is what a
 //!   reload changes, `needs_restart` names what it cannot, `config` is the file, `metrics` the metrics, `bounds` every bound
 
@@ -26,6 +27,7 @@ mod exposure;
 #[doc(hidden)]
 pub mod fuzz;
 mod grpc;
+mod handler;
 mod http;
 mod known_policies;
 mod listener;
@@ -59,6 +61,7 @@ pub use config::{
 pub use error::ServeError;
 pub use exposure::Exposure;
 pub use grpc::find_descriptor_rule;
+pub use handler::{BoxError, Client, HandledBody, HandledFuture, HttpHandler, MakeHandler};
 pub use listener::{ListenerKind, Listeners};
 pub use metrics::SERVER_METRICS;
 pub use needs_restart::needs_restart;

@@ -24,9 +24,16 @@ pub enum ListenerKind {
     Resp,
     /// `/metrics` alone, of a program that serves nothing else; with a token unless it is local.
     Metrics,
+    /// Calls of vendors, which [`HttpHandler`](crate::HttpHandler) answers; optionally with a token.
+    Gateway,
 }
 
 impl ListenerKind {
+    /// The section of the config that its names and web pages are in.
+    pub(crate) fn section(self) -> &'static str {
+        if self == Self::Gateway { "[gateway]" } else { "[server]" }
+    }
+
     /// Whether it closes after the decisions, and has connections of its own.
     pub(crate) fn is_administration(self) -> bool {
         matches!(self, Self::Administration | Self::Metrics)
@@ -57,6 +64,11 @@ impl Listeners {
     pub async fn bind_metrics(address: SocketAddr) -> Result<Self, ServeError> {
         let listener = Listener::bind(&ListenAddress::Tcp(address)).await?;
         Ok(Self(vec![(ListenerKind::Metrics, listener)]))
+    }
+
+    /// Binds the address of a gateway ([`Server::for_gateway`](crate::Server::for_gateway)).
+    pub async fn bind_gateway(config: &ServerConfig) -> Result<Self, ServeError> {
+        Ok(Self(vec![(ListenerKind::Gateway, Listener::bind(&config.listen).await?)]))
     }
 
     /// The address of each listener.

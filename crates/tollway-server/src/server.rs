@@ -21,6 +21,7 @@ use crate::bounds::{
 use crate::connection_limits::ConnectionLimits;
 use crate::counts::{Counts, count};
 use crate::exposure::exposures;
+use crate::handler::MakeHandler;
 use crate::listener::Listener;
 use crate::new_subjects::{NewSubjects, NewSubjectsRate};
 use crate::observed::ObservedAnswers;
@@ -72,6 +73,8 @@ pub(crate) struct ServerState {
     pub(crate) wrong_tokens: WrongTokens,
     /// Of a server that serves only metrics.
     pub(crate) program_samples: Option<ProgramSamples>,
+    /// Of a gateway.
+    pub(crate) make_handler: Option<MakeHandler>,
     rules: ArcSwap<Rules>,
     #[cfg(feature = "consumers")]
     pub(crate) consumers: arc_swap::ArcSwapOption<crate::consumers::Consumers>,
@@ -128,6 +131,29 @@ impl Server {
         Ok(Self::with(limiter, config, rules, Seal::of_process()?, Some(samples)))
     }
 
+    /// Creates a server whose requests a handler answers, one of them on each worker thread: a gateway. Names, web pages and
+    /// the token for decisions are checked before. It serves [`Listeners::bind_gateway`].
+    pub fn for_gateway(
+        limiter: Limiter,
+        config: &ServerConfig,
+        make_handler: MakeHandler,
+    ) -> Result<Self, ServeError> {
+        let mut server = Self::with(limiter, config.clone(), Rules::new(config)?, Seal::of_process()?, None);
+        // There is no other reference before the server serves.
+        if let Some(state) = Arc::get_mut(&mut server.state) {
+            state.make_handler = Some(make_handler);
+        }
+        Ok(server)
+    }
+
+    /// Applies another config to a gateway: limits, names, web pages and the token. On an error nothing changes.
+    pub fn reload_gateway(&self, limits: &tollway::Config, config: &ServerConfig) -> Result<(), ServeError> {
+        let rules = Rules::new(config)?;
+        self.state.limiter.replace_config(limits);
+        self.state.rules.store(Arc::new(rules));
+        Ok(())
+    }
+
     fn with(
         limiter: Limiter,
         config: ServerConfig,
@@ -149,6 +175,7 @@ impl Server {
             unknown_host_logged: OnceAMinute::default(),
             wrong_tokens: WrongTokens::default(),
             program_samples,
+            make_handler: None,
             rules,
             #[cfg(feature = "consumers")]
             consumers: arc_swap::ArcSwapOption::empty(),
@@ -243,7 +270,7 @@ impl Server {
         tokio::select! {
             () = served => {}
             () = store_watch::report(&self.state.limiter, self.state.store.in_log) => {}
-            () = self.state.seal.settle(&self.state.limiter) => {}
+            () = self.state.seal.settle(&self.state.limiter), if self.state.make_handler.is_none() => {}
         }
         Ok(())
     }

@@ -13,6 +13,8 @@ mod tried;
 mod try_call;
 
 pub(crate) use fields::json;
+#[cfg(feature = "gateway")]
+pub(crate) use show::find;
 
 use crate::context::Context;
 use crate::failure::{Exit, Failure};

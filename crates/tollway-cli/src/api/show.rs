@@ -58,7 +58,7 @@ pub(super) fn run(arguments: &Arguments, context: &Context) -> Result<Exit, Fail
     Ok(Exit::DONE)
 }
 
-pub(super) fn find(config: &Config, name: &str) -> Result<Api, Failure> {
+pub(crate) fn find(config: &Config, name: &str) -> Result<Api, Failure> {
     let configured = config.api(name).map(|api| Api::clone(api));
     configured.or_else(|| Api::profile(name)).ok_or_else(|| {
         let names = config.apis().iter().map(|api| api.name().as_str());

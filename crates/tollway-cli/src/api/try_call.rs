@@ -213,6 +213,7 @@ fn failure(error: &CallError) -> Failure {
         | CallFailure::CannotRepeat
         | CallFailure::Held(_)
         | CallFailure::NoTurn { .. }
+        | CallFailure::LateTurn { .. }
         | CallFailure::TooManyWaiting => Exit::DENIED,
         CallFailure::NoPermit(error) => Exit::of_take(error),
         CallFailure::Header(_) => Exit::CONFIG,

@@ -10,7 +10,7 @@ const OTHER_DESCRIPTORS: usize = ADMINISTRATION_CONNECTIONS_MAX + 128;
 const CONNECTIONS_MIN: usize = 16;
 
 /// Raises the limit as far as the machine allows. If that is not enough, returns how many connections fit, and says so.
-pub(super) fn raise_limit(connections: usize) -> usize {
+pub(crate) fn raise_limit(connections: usize) -> usize {
     let needed = u64::try_from(connections.saturating_add(OTHER_DESCRIPTORS)).unwrap_or(u64::MAX);
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     let wanted = maximum.map_or(needed, |maximum| maximum.min(needed));

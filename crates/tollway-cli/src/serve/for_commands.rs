@@ -8,7 +8,7 @@ use tollway_socket::{SocketServer, SocketStore, serve_store};
 use crate::context::server_socket;
 
 /// Answers commands until it is dropped. A server that cannot do that still serves.
-pub(super) fn answer(limiter: &Limiter) -> Option<SocketServer> {
+pub(crate) fn answer(limiter: &Limiter) -> Option<SocketServer> {
     let path = server_socket()?;
     if let Ok(Some(_)) = SocketStore::connect(&path) {
         tracing::warn!("another tollway serve without a store runs; commands ask that one");

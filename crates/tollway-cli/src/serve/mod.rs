@@ -5,8 +5,8 @@
 //! addresses, `log` sets up logging.
 
 mod arguments;
-mod file_descriptors;
-mod for_commands;
+pub(crate) mod file_descriptors;
+pub(crate) mod for_commands;
 pub(crate) mod log;
 mod reload;
 mod setup;
@@ -25,8 +25,10 @@ use crate::notices::Notices;
 pub(crate) use arguments::Arguments;
 use setup::Setup;
 #[cfg(feature = "pipeline")]
-pub(crate) use setup::{limiter, read_set_limits, send_incidents};
-use shutdown::StopSignals;
+pub(crate) use setup::limiter;
+#[cfg(any(feature = "pipeline", feature = "gateway"))]
+pub(crate) use setup::{read_set_limits, send_incidents};
+pub(crate) use shutdown::StopSignals;
 use startup_message::StoreState;
 
 pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<Exit, Failure> {
@@ -94,7 +96,7 @@ async fn serve(
     Ok(Exit::DONE)
 }
 
-fn no_signals(error: std::io::Error) -> Failure {
+pub(crate) fn no_signals(error: std::io::Error) -> Failure {
     Failure::new(Exit::FAILED, format!("cannot handle signals: {error}"))
 }
 

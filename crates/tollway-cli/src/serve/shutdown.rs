@@ -10,10 +10,10 @@ use super::no_signals;
 use crate::failure::Failure;
 
 /// Handlers for SIGTERM and SIGINT.
-pub(super) struct StopSignals([Signal; 2]);
+pub(crate) struct StopSignals([Signal; 2]);
 
 impl StopSignals {
-    pub(super) fn listen() -> Result<Self, Failure> {
+    pub(crate) fn listen() -> Result<Self, Failure> {
         let handler = |kind| signal(kind).map_err(no_signals);
         Ok(Self([handler(SignalKind::terminate())?, handler(SignalKind::interrupt())?]))
     }
@@ -28,7 +28,8 @@ impl StopSignals {
         }
     }
 
-    async fn next(&mut self) {
+    /// Waits for a signal.
+    pub(crate) async fn next(&mut self) {
         std::future::poll_fn(|context| {
             let received = self.0.iter_mut().any(|signal| signal.poll_recv(context).is_ready());
             if received { Poll::Ready(()) } else { Poll::Pending }

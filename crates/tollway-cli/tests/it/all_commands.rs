@@ -8,6 +8,8 @@ use crate::home::Home;
 const COMMANDS: &[&str] = &[
     #[cfg(feature = "pipeline")]
     "demo",
+    #[cfg(feature = "gateway")]
+    "gateway",
     "take",
     "run",
     "usage",

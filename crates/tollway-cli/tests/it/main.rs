@@ -15,6 +15,8 @@ mod demo;
 mod doctor;
 #[cfg(feature = "pipeline")]
 mod file_modes;
+#[cfg(feature = "gateway")]
+mod gateway;
 #[cfg(feature = "pipeline")]
 mod handler_proxy;
 mod home;

@@ -13,7 +13,7 @@ use crate::rules::Rules;
 use crate::worker::Worker;
 
 /// Where a proxy puts its token: `Authorization` may hold its client's.
-const TOKEN_HEADER: &str = "x-tollway-token";
+pub(crate) const TOKEN_HEADER: &str = "x-tollway-token";
 
 /// Why a request may not enter.
 #[derive(Debug)]

@@ -7,7 +7,7 @@ pub(crate) mod store;
 mod tokens;
 mod wrong_tokens;
 
-pub(crate) use access::{Refused, may_enter};
+pub(crate) use access::{Refused, TOKEN_HEADER, may_enter};
 pub(crate) use actor::Actor;
 pub(crate) use answers::{
     HealthAnswer, LimitsAnswer, PoliciesAnswer, UsageAnswer, clear_limit, health, metrics, policies, ready,

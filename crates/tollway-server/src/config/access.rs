@@ -60,7 +60,7 @@ pub(super) fn read_tokens(mut section: Section<'_>) -> ReadTokens {
     ReadTokens { keys, named }
 }
 
-fn read_token(section: &mut Section<'_>, key: &'static str) -> Option<Token> {
+pub(super) fn read_token(section: &mut Section<'_>, key: &'static str) -> Option<Token> {
     Token::of_key(section, key, "env:TOLLWAY_TOKEN")
 }
 

@@ -7,6 +7,7 @@
 mod access;
 mod callers;
 mod descriptors;
+mod gateway;
 mod inbound;
 mod listen;
 mod new_subjects;

@@ -23,6 +23,7 @@ pub struct ConfigWithServer {
     #[cfg(feature = "consumers")]
     consumers: Option<ConsumersConfig>,
     server: Option<ServerConfig>,
+    gateway: Option<ServerConfig>,
 }
 
 impl ConfigWithServer {
@@ -61,6 +62,11 @@ impl ConfigWithServer {
         self.server.as_ref()
     }
 
+    /// The section `[gateway]`, if there is one.
+    pub fn gateway(&self) -> Option<&ServerConfig> {
+        self.gateway.as_ref()
+    }
+
     /// The section `[consumers]`, if there is one.
     #[cfg(feature = "consumers")]
     pub fn consumers(&self) -> Option<&ConsumersConfig> {
@@ -81,6 +87,7 @@ impl FromConfig for ConfigWithServer {
         }
         names.sort_unstable();
         let server = root.section("server").map(|section| super::read(section, &names, limits.policies()));
+        let gateway = root.section("gateway").map(ServerConfig::read_gateway);
         let anonymous = server.as_ref().and_then(ServerConfig::anonymous_policy);
         if anonymous.is_some() && consumers.is_none() {
             check_anonymous_policy(root, &limits);
@@ -94,6 +101,7 @@ impl FromConfig for ConfigWithServer {
             #[cfg(feature = "consumers")]
             consumers,
             server,
+            gateway,
         }
     }
 
@@ -101,6 +109,6 @@ impl FromConfig for ConfigWithServer {
         self.limits.in_folder(folder);
         #[cfg(feature = "consumers")]
         self.consumers.iter_mut().for_each(|consumers| consumers.in_folder(folder));
-        self.server.iter_mut().for_each(|server| server.in_folder(folder));
+        self.server.iter_mut().chain(&mut self.gateway).for_each(|server| server.in_folder(folder));
     }
 }

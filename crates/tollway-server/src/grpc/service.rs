@@ -32,7 +32,9 @@ pub(crate) fn is_grpc_call(caller: &Caller, headers: &HeaderMap) -> bool {
     match caller.listener {
         ListenerKind::Grpc => true,
         ListenerKind::Decisions => is_grpc(headers),
-        ListenerKind::Administration | ListenerKind::Resp | ListenerKind::Metrics => false,
+        ListenerKind::Administration | ListenerKind::Resp | ListenerKind::Metrics | ListenerKind::Gateway => {
+            false
+        }
     }
 }
 

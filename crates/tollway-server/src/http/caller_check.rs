@@ -46,7 +46,7 @@ pub(crate) fn may_call<B>(
     let allowed = &rules.callers;
     if let Some(host) = allowed.unknown_host(caller.reach, request) {
         if check != CallerCheck::Proxied {
-            return Err(Problem::unknown_host(&shortened(host), &allowed.hosts));
+            return Err(Problem::unknown_host(&shortened(host), &allowed.hosts, caller.listener.section()));
         }
         if worker.state.unknown_host_logged.is_due(&worker.state.limiter) {
             let host = shortened(host);
@@ -57,7 +57,9 @@ pub(crate) fn may_call<B>(
         }
     }
     match check {
-        CallerCheck::HostAndPage if allowed.is_foreign_page(request) => Err(Problem::foreign_page()),
+        CallerCheck::HostAndPage if allowed.is_foreign_page(request) => {
+            Err(Problem::foreign_page(caller.listener.section()))
+        }
         _ => Ok(()),
     }
 }

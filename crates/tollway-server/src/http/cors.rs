@@ -27,7 +27,7 @@ pub(super) fn preflight<B>(request: &Request<B>) -> Option<Response> {
 }
 
 /// Lets the page of this origin read the response.
-pub(super) fn let_read(response: &mut Response, origin: HeaderValue) {
+pub(super) fn let_read<B>(response: &mut hyper::Response<B>, origin: HeaderValue) {
     response.headers_mut().insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);
     response.headers_mut().append(VARY, HeaderValue::from_static("origin"));
 }

@@ -4,7 +4,7 @@
 //! `body_memory` bounds incomplete ones, `for_proxy` puts a denial into headers, `problem` is an error, `openapi` describes
 //! everything. `caller_check` refuses foreign web pages and names, `cors` lets allowed pages read, `host_port` parses a name.
 //! `take`, `permit`, `observe` and `authorize` handle requests. `new_streams` answers HTTP/2 streams together,
-//! `control_frames` closes connections that flood.
+//! `control_frames` closes connections that flood. `handled` lets a handler answer, after the same checks.
 
 pub(crate) mod authorize;
 mod body;
@@ -14,6 +14,7 @@ mod control_frames;
 mod cors;
 pub(crate) mod for_proxy;
 pub(crate) mod fuzz;
+mod handled;
 pub(crate) mod host_port;
 pub(crate) mod identity_header;
 mod new_streams;
@@ -30,10 +31,12 @@ pub(crate) mod route;
 mod take;
 
 use std::convert::Infallible;
+use std::fmt::Display;
 use std::future::poll_fn;
 use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 
 use hyper::body::Incoming;
 use hyper::header::{CACHE_CONTROL, HeaderValue};
@@ -60,7 +63,8 @@ use crate::bounds::{
 };
 use crate::connection::Caller;
 use crate::grpc;
-use crate::worker::{Worker, yield_before_park};
+use crate::listener::ListenerKind;
+use crate::worker::{ConnectionDeadlines, Worker, yield_before_park};
 use control_frames::ControlFrameLimit;
 use new_streams::NewStreams;
 use route::{Found, Route, find};
@@ -103,27 +107,60 @@ pub(crate) async fn serve(
     caller: Caller,
 ) {
     let deadlines = Rc::clone(&caller.deadlines);
-    let service = service_fn(|request: Request<Incoming>| {
-        let (worker, caller) = (Rc::clone(worker), caller.clone());
-        async move {
-            let multiplexed = request.version() == Version::HTTP_2;
-            let _busy = caller.deadlines.begin(multiplexed);
-            let response = answer(&worker, &caller, request).await;
-            yield_before_park::answered(multiplexed);
-            Ok::<_, Infallible>(response)
-        }
-    });
     let stream = TokioIo::new(ControlFrameLimit::new(stream, worker, caller.listener));
-    let mut connection = pin!(worker.http.builder.serve_connection(stream, service));
-    let mut shutting_down = false;
+    let builder = &worker.http.builder;
+    match worker.handler.clone().filter(|_| caller.listener == ListenerKind::Gateway) {
+        Some(handler) => {
+            let service = service_fn(|request| {
+                let (worker, caller, handler) = (Rc::clone(worker), caller.clone(), Rc::clone(&handler));
+                async move { Ok::<_, Infallible>(handled::answer(&worker, &caller, &*handler, request).await) }
+            });
+            let mut connection = pin!(builder.serve_connection(stream, service));
+            drive(worker, &deadlines, |context, shuts_down| {
+                if shuts_down {
+                    connection.as_mut().graceful_shutdown();
+                }
+                connection.as_mut().poll(context)
+            })
+            .await;
+        }
+        None => {
+            let service = service_fn(|request: Request<Incoming>| {
+                let (worker, caller) = (Rc::clone(worker), caller.clone());
+                async move {
+                    let multiplexed = request.version() == Version::HTTP_2;
+                    let _busy = caller.deadlines.begin(multiplexed);
+                    let response = answer(&worker, &caller, request).await;
+                    yield_before_park::answered(multiplexed);
+                    Ok::<_, Infallible>(response)
+                }
+            });
+            let mut connection = pin!(builder.serve_connection(stream, service));
+            drive(worker, &deadlines, |context, shuts_down| {
+                if shuts_down {
+                    connection.as_mut().graceful_shutdown();
+                }
+                connection.as_mut().poll(context)
+            })
+            .await;
+        }
+    }
+}
+
+/// Polls a connection to its end. `poll` is told once to shut it down after its requests in flight.
+async fn drive<E: Display>(
+    worker: &Worker,
+    deadlines: &ConnectionDeadlines,
+    mut poll: impl FnMut(&mut Context<'_>, bool) -> Poll<Result<(), E>>,
+) {
+    let mut stops = false;
     let served = poll_fn(|context| {
         deadlines.served_by(context.waker());
-        if worker.is_stopping() && !shutting_down {
-            shutting_down = true;
-            connection.as_mut().graceful_shutdown();
-        }
+        let mut shuts_down = worker.is_stopping() && !stops;
+        stops |= shuts_down;
         loop {
-            let polled = connection.as_mut().poll(context);
+            let polled = poll(context, shuts_down);
+            shuts_down = false;
             if !worker.http.new_streams.answer() || polled.is_ready() {
                 return polled;
             }

@@ -198,19 +198,21 @@ impl Problem {
     }
 
     /// The request has a name that a web page could have pointed here.
-    pub(super) fn unknown_host(host: &str, known: &[String]) -> Self {
+    pub(super) fn unknown_host(host: &str, known: &[String], section: &str) -> Self {
         let hosts: Vec<&str> = known.iter().map(String::as_str).chain([host]).collect();
         let detail = format!(
             "this server does not know the name {host:?}, and a web page could have pointed it here; if it is yours, write \
-             `hosts = {hosts:?}` in [server]"
+             `hosts = {hosts:?}` in {section}"
         );
         Self::new(StatusCode::FORBIDDEN, "urn:tollway:unknown-host", "unknown host", detail)
     }
 
     /// A browser sends the request for a page of another site.
-    pub(super) fn foreign_page() -> Self {
-        let detail = "a browser sent this for a web page of another origin; if the page is yours, name its origin in \
-                      `allowed_origins` of [server], as in `allowed_origins = [\"https://app.example.com\"]`";
+    pub(super) fn foreign_page(section: &str) -> Self {
+        let detail = format!(
+            "a browser sent this for a web page of another origin; if the page is yours, name its origin in \
+             `allowed_origins` of {section}, as in `allowed_origins = [\"https://app.example.com\"]`"
+        );
         Self::new(StatusCode::FORBIDDEN, "urn:tollway:foreign-page", "a foreign web page", detail)
     }
 

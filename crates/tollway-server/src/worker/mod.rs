@@ -18,7 +18,7 @@ use tokio::sync::{Notify, mpsc};
 use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
 use tollway_inbound::address::Peer;
 
-pub(crate) use connection_deadlines::ConnectionDeadlines;
+pub(crate) use connection_deadlines::{Busy, ConnectionDeadlines};
 pub(crate) use workers::{Load, Workers};
 
 use crate::bounds::LOOK_INTERVAL;
@@ -26,6 +26,7 @@ use crate::charge_budget::ChargeBudget;
 use crate::connection::{self, Arrival};
 use crate::counts::count;
 use crate::grpc::Grpc;
+use crate::handler::HttpHandler;
 use crate::http::Http;
 use crate::known_policies::KnownPolicies;
 use crate::listener::ListenerKind;
@@ -38,6 +39,8 @@ pub(crate) struct Worker {
     pub(crate) state: Arc<ServerState>,
     pub(crate) policies: KnownPolicies,
     pub(crate) http: Http,
+    /// Of a gateway's worker.
+    pub(crate) handler: Option<Rc<dyn HttpHandler>>,
     pub(crate) grpc: Grpc,
     pub(crate) resp: Resp,
     /// Charges in flight to the store.
@@ -81,6 +84,7 @@ impl Drop for Watch {
 impl Worker {
     fn new(state: Arc<ServerState>, workers: usize) -> Self {
         Self {
+            handler: state.make_handler.as_ref().map(|make| make()),
             state,
             policies: KnownPolicies::default(),
             http: Http::new(),

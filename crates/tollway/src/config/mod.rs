@@ -31,9 +31,9 @@ use tollway_config::{FromConfig, Section};
 use tollway_core::{Name, Policy};
 
 pub use api::{
-    Api, ApiEndpoint, ApiHeader, ApiHeaderError, ApiRate, BACKOFF_CODES_DEFAULT, CostEstimate,
-    EndpointPattern, FieldOrigin, MAX_RETRIES_DEFAULT, MAX_TIME_DEFAULT, RateSettings, TIMEOUT_DEFAULT,
-    UnitCost,
+    Api, ApiAccounts, ApiEndpoint, ApiGateway, ApiHeader, ApiHeaderError, ApiRate, BACKOFF_CODES_DEFAULT,
+    CostEstimate, EndpointPattern, FieldOrigin, MAX_RETRIES_DEFAULT, MAX_TIME_DEFAULT, RateSettings,
+    TIMEOUT_DEFAULT, UnitCost,
 };
 pub use incidents::{IncidentsConfig, WebhookConfig, WebhookSecretError, state_file};
 pub use remote::RemoteUrl;

@@ -72,6 +72,11 @@ impl ApiHeader {
         self.literal().is_some() && names_a_secret(&self.name)
     }
 
+    /// Whether it is a credential at the vendor: its value is in a variable, or its name is usually that of a secret.
+    pub fn holds_credential(&self) -> bool {
+        self.variable().is_some() || self.is_literal_secret()
+    }
+
     /// The value to send. Reads the variable, so that a rotated secret needs no other config.
     pub fn value(&self) -> Result<String, ApiHeaderError> {
         let HeaderSource::Variable { variable, prefix } = &self.source else {

@@ -1,11 +1,13 @@
 //! `[apis.NAME]`: a vendor that is called.
 //!
-//! Where to look: `read` takes a section apart, with `base_url`, `rate`, `header`, `endpoint` and `cost` for their keys;
+//! Where to look: `read` takes a section apart, with `base_url`, `rate`, `header`, `endpoint`, `gateway`
+//! and `cost` for their keys;
 //! `profiles` are the vendors shipped with Tollway, `policies` makes the policy of an api that names none.
 
 mod base_url;
 mod cost;
 mod endpoint;
+mod gateway;
 mod header;
 mod policies;
 mod profiles;
@@ -19,6 +21,7 @@ use tollway_dialects::Dialect;
 
 pub use cost::{CostEstimate, UnitCost};
 pub use endpoint::{ApiEndpoint, EndpointPattern};
+pub use gateway::{ApiAccounts, ApiGateway};
 pub use header::{ApiHeader, ApiHeaderError};
 pub(super) use policies::attach;
 pub use rate::{ApiRate, RateSettings};
@@ -90,6 +93,7 @@ struct Fields {
     headers: Option<Vec<ApiHeader>>,
     cost: Option<Vec<UnitCost>>,
     endpoints: Option<Vec<ApiEndpoint>>,
+    gateway: Option<ApiGateway>,
     documented: Option<String>,
     documented_at: Option<String>,
 }
@@ -240,6 +244,21 @@ impl Api {
         self.endpoints().iter().find(|endpoint| endpoint.pattern().matches(method, path))
     }
 
+    /// How `tollway gateway` treats calls of it.
+    pub fn gateway(&self) -> &ApiGateway {
+        self.fields.gateway.as_ref().unwrap_or(&gateway::DEFAULT)
+    }
+
+    /// Whose accounts at the vendor its calls through a gateway count for: those of callers' credentials, unless the config
+    /// has a credential or says otherwise.
+    pub fn accounts(&self) -> ApiAccounts {
+        let own = || match self.headers().iter().any(ApiHeader::holds_credential) {
+            true => ApiAccounts::One,
+            false => ApiAccounts::ByCredential,
+        };
+        self.gateway().accounts.unwrap_or_else(own)
+    }
+
     /// What the vendor says about its limit.
     pub fn documented(&self) -> Option<&str> {
         self.fields.documented.as_deref()
@@ -336,6 +355,7 @@ impl Fields {
             headers: join_headers(self.headers, &profile.headers),
             cost: either(self.cost, &profile.cost),
             endpoints: either(self.endpoints, &profile.endpoints),
+            gateway: either(self.gateway, &profile.gateway),
             // The profile's page does not say what the config says.
             documented_at: match self.documented {
                 Some(_) => self.documented_at,

@@ -6,7 +6,7 @@ use tollway_core::{Name, NameError, Span};
 use tollway_dialects::Dialect;
 
 use super::rate::RateField;
-use super::{Api, Fields, base_url, cost, endpoint, header, profiles, rate};
+use super::{Api, Fields, base_url, cost, endpoint, gateway, header, profiles, rate};
 use crate::config::limits;
 
 /// The most statuses of `backoff_codes`.
@@ -165,6 +165,7 @@ fn read_fields(section: &mut Section<'_>, profile: Option<&Api>, policies: &[&st
     let headers = header::read(section);
     let cost = cost::read(section);
     let endpoints = endpoint::read(section, policies);
+    let gateway = section.section("gateway").map(|section| gateway::read(section, policies));
     let documented_key = alias(section, "documented");
     Fields {
         documented: read_line(section, documented_key, "about 3 requests a second"),
@@ -186,6 +187,7 @@ fn read_fields(section: &mut Section<'_>, profile: Option<&Api>, policies: &[&st
         headers,
         cost,
         endpoints,
+        gateway,
     }
 }
 
@@ -272,7 +274,7 @@ fn whole(value: &DeValue<'_>) -> Option<u64> {
 }
 
 /// A length of time above zero.
-fn read_time(section: &mut Section<'_>, key: &'static str, example: &str) -> Option<Span> {
+pub(super) fn read_time(section: &mut Section<'_>, key: &'static str, example: &str) -> Option<Span> {
     let time = section.span(key, example)?;
     if time == Span::ZERO || time > WAIT_MAX {
         let message = format!("`{key}` must be from 1ms to {WAIT_MAX}, not {time}");

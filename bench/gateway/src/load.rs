@@ -1,0 +1,100 @@
+//! The load: POSTs at a fixed rate over connections that stay open, and the time of each from when it was planned.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+
+/// As long as a short question.
+const BODY: &str = "{\"model\":\"m\",\"max_tokens\":64,\"messages\":[{\"role\":\"user\",\"content\":\"How long is the longest river of the world, where does it begin, and which countries does it pass on its way?\"}]}";
+
+/// First bytes of streams that are timed.
+const STREAMS: usize = 50;
+
+/// Microseconds and megabytes.
+pub(crate) struct Figures {
+    pub(crate) p50: f64,
+    pub(crate) p99: f64,
+    pub(crate) cpu: f64,
+    pub(crate) memory: f64,
+    pub(crate) calls: f64,
+}
+
+/// Calls at `rate` a second. CPU time and memory are the caller's to add.
+pub(crate) async fn calls(
+    to: SocketAddr,
+    path: &str,
+    rate: u32,
+    time: Duration,
+    connections: usize,
+) -> Figures {
+    let message = format!(
+        "POST {path} HTTP/1.1\r\nhost: {to}\r\ncontent-type: application/json\r\nauthorization: Bearer bench\r\ncontent-length: {}\r\n\r\n{BODY}",
+        BODY.len()
+    );
+    let every = Duration::from_secs(1) * u32::try_from(connections).unwrap() / rate;
+    #[allow(clippy::disallowed_methods, reason = "it measures time")]
+    let start = Instant::now() + Duration::from_millis(50);
+    let mut senders = JoinSet::new();
+    for number in 0..connections {
+        let (message, offset) =
+            (message.clone(), every * u32::try_from(number).unwrap() / u32::try_from(connections).unwrap());
+        senders.spawn(async move {
+            let mut stream = TcpStream::connect(to).await.unwrap();
+            stream.set_nodelay(true).unwrap();
+            let (mut took, mut planned) = (Vec::new(), start + offset);
+            while planned < start + time {
+                tokio::time::sleep_until(planned).await;
+                stream.write_all(message.as_bytes()).await.unwrap();
+                read_answer(&mut stream).await;
+                took.push(planned.elapsed().as_secs_f64() * 1e6);
+                planned += every;
+            }
+            took
+        });
+    }
+    let mut took: Vec<f64> = senders.join_all().await.into_iter().flatten().collect();
+    took.sort_by(f64::total_cmp);
+    let at = |share: usize| took[(took.len() - 1) * share / 100];
+    Figures { p50: at(50), p99: at(99), cpu: 0.0, memory: 0.0, calls: took.len() as f64 }
+}
+
+/// The median time to the first byte of a stream's first event, in microseconds.
+pub(crate) async fn first_byte(to: SocketAddr, path: &str) -> f64 {
+    let mut took = Vec::new();
+    for _ in 0..STREAMS {
+        let mut stream = TcpStream::connect(to).await.unwrap();
+        stream.set_nodelay(true).unwrap();
+        let message = format!("GET {path} HTTP/1.1\r\nhost: {to}\r\nconnection: close\r\n\r\n");
+        #[allow(clippy::disallowed_methods, reason = "it measures time")]
+        let start = Instant::now();
+        stream.write_all(message.as_bytes()).await.unwrap();
+        let mut bytes = Vec::new();
+        while !bytes.windows(6).any(|part| part == b"data: ") {
+            assert!(stream.read_buf(&mut bytes).await.unwrap() > 0, "the stream has events");
+        }
+        took.push(start.elapsed().as_secs_f64() * 1e6);
+    }
+    took.sort_by(f64::total_cmp);
+    took[took.len() / 2]
+}
+
+async fn read_answer(stream: &mut TcpStream) {
+    let mut bytes = Vec::with_capacity(1_024);
+    loop {
+        assert!(stream.read_buf(&mut bytes).await.unwrap() > 0, "the proxy has closed its connection");
+        let Some(end) = bytes.windows(4).position(|part| part == b"\r\n\r\n") else { continue };
+        let head = String::from_utf8_lossy(&bytes[..end]).to_ascii_lowercase();
+        assert!(head.starts_with("http/1.1 200"), "{head}");
+        let length =
+            head.lines().find_map(|line| line.strip_prefix("content-length: ")?.trim().parse::<usize>().ok());
+        match length {
+            Some(length) if bytes.len() >= end + 4 + length => return,
+            None if bytes.ends_with(b"0\r\n\r\n") => return,
+            _ => {}
+        }
+    }
+}

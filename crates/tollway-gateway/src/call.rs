@@ -1,0 +1,161 @@
+//! One call, from the caller's request to the vendor's answer.
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use http::{Request, Response};
+use http_body_util::BodyExt;
+use hyper::body::Incoming;
+use tollway::Timestamp;
+use tollway::config::Api;
+use tollway_client::{ApiBody, ApiLimiter, Attempts, CallError, CallOptions};
+use tollway_server::{Client, HandledBody};
+
+use crate::estimate::{self, Wanted};
+use crate::gateway::Worker;
+use crate::learn::Learner;
+use crate::refusal::{REFUSED_BY, Refusal};
+use crate::request_body::{Kept, RequestBody};
+use crate::target::Target;
+use crate::wishes::Wishes;
+use crate::{headers, keepalive, timing};
+
+/// A call that is ready to be sent.
+pub(crate) struct ReadyCall {
+    pub(crate) worker: Rc<Worker>,
+    pub(crate) api: Arc<Api>,
+    limits: ApiLimiter,
+    request: reqwest::Request,
+    options: CallOptions,
+    began: Timestamp,
+    /// Whether its answer is a stream of events, as far as the request says.
+    pub(crate) streams: bool,
+    /// The memory of its body, while it may be sent again.
+    _kept: Kept,
+}
+
+/// Answers a request; the error is an answer, too.
+pub(crate) async fn call(
+    worker: Rc<Worker>,
+    request: Request<Incoming>,
+    client: Client,
+    began: Timestamp,
+) -> Result<Response<HandledBody>, Refusal> {
+    let ready = ReadyCall::of(worker, request, client, began).await?;
+    match ready.api.gateway().keepalive().filter(|_| ready.streams) {
+        Some(interval) => keepalive::send(ready, interval.into()).await,
+        None => ready.send().await,
+    }
+}
+
+impl ReadyCall {
+    async fn of(
+        worker: Rc<Worker>,
+        request: Request<Incoming>,
+        client: Client,
+        began: Timestamp,
+    ) -> Result<Self, Refusal> {
+        headers::check(&request)?;
+        let Target { api, url } = Target::of(&request, worker.accounts.limiter())?;
+        let (mut parts, body) = request.into_parts();
+        let wishes = Wishes::of(&parts.headers, &api, client)?;
+        let accepts_events = headers::accepts_events(&parts.headers);
+        headers::for_vendor(&mut parts.headers, &api, client)?;
+        let limits = worker
+            .accounts
+            .limits(&api, &parts.headers, &wishes)
+            .map_err(|error| Refusal::bad_request(error.to_string()))?;
+        let (body, kept) = RequestBody::read(body, &worker.kept)
+            .await
+            .map_err(|_| Refusal::bad_request("the body is incomplete"))?;
+        let reads_body = limits.counts_tokens() || api.gateway().keepalive().is_some();
+        let wanted = match body.whole() {
+            Some(whole) if reads_body => Wanted::of(whole),
+            _ => Wanted::default(),
+        };
+        let costs =
+            estimate::costs(&api, parts.method.as_str(), url.path(), body.length(), wanted, wishes.cost);
+        let mut options =
+            CallOptions::new().max_wait(wishes.max_wait).priority(wishes.priority).return_refusals();
+        for (unit, amount) in costs {
+            options = options
+                .cost(unit.as_str(), amount)
+                .map_err(|error| Refusal::bad_request(error.to_string()))?;
+        }
+        if let Some(policy) = api.gateway().policy() {
+            options = options
+                .share(policy, wishes.subject.as_deref().unwrap_or_default())
+                .map_err(|error| Refusal::bad_request(error.to_string()))?;
+        }
+        let mut request = reqwest::Request::new(parts.method, url);
+        *request.headers_mut() = parts.headers;
+        let is_empty = body.whole().is_some_and(|whole| whole.is_empty());
+        let needs_length =
+            [http::Method::POST, http::Method::PUT, http::Method::PATCH].contains(request.method());
+        if !is_empty || needs_length {
+            *request.body_mut() = Some(body.into());
+        }
+        let streams = wanted.streams || accepts_events;
+        Ok(Self { worker, api, limits, request, options, began, streams, _kept: kept })
+    }
+
+    /// Waits for its permits, calls the vendor, and passes the answer on.
+    pub(crate) async fn send(self) -> Result<Response<HandledBody>, Refusal> {
+        let clock = Arc::clone(self.worker.accounts.limiter().clock());
+        let http = self.worker.http().map_err(|error| Refusal::wrong_config(error.to_string()))?;
+        if let Some(learner) = &self.worker.learner {
+            return watch(http, self.request, learner, &self.api).await;
+        }
+        let dialect = self.api.dialect();
+        match self.limits.forward(http, self.request, &self.options).await {
+            Ok(response) => {
+                Ok(answer(response, dialect.map(|dialect| dialect.name()), self.began, clock.now()))
+            }
+            Err(error) => Err(refusal(&error)),
+        }
+    }
+}
+
+/// The vendor's answer, as it is.
+fn answer(
+    mut response: Response<ApiBody<reqwest::Body>>,
+    dialect: Option<&str>,
+    began: Timestamp,
+    now: Timestamp,
+) -> Response<HandledBody> {
+    headers::for_caller(response.headers_mut());
+    let attempts: Vec<_> = Attempts::of(response.extensions()).to_vec();
+    timing::add(response.headers_mut(), began, now, &attempts);
+    if attempts.last().is_some_and(|attempt| attempt.refusal.is_some()) {
+        let by = format!("vendor; dialect={}", dialect.unwrap_or("detected"));
+        if let Ok(by) = by.try_into() {
+            response.headers_mut().insert(REFUSED_BY, by);
+        }
+    }
+    response.extensions_mut().clear();
+    *response.version_mut() = http::Version::HTTP_11;
+    response.map(|body| body.boxed_unsync())
+}
+
+/// Sends a call without limits, and learns from its answer.
+async fn watch(
+    http: &reqwest::Client,
+    request: reqwest::Request,
+    learner: &Learner,
+    api: &Arc<Api>,
+) -> Result<Response<HandledBody>, Refusal> {
+    let watched = learner.begin(api);
+    let sent = http.execute(request).await;
+    // The query may carry a secret.
+    let response = sent.map_err(|error| Refusal::no_answer(&error.without_url()))?;
+    watched.answered(response.status(), response.headers());
+    let mut response: Response<reqwest::Body> = response.into();
+    headers::for_caller(response.headers_mut());
+    response.extensions_mut().clear();
+    Ok(response.map(|body| body.map_err(Into::into).boxed_unsync()))
+}
+
+fn refusal(error: &CallError) -> Refusal {
+    tracing::debug!(%error, "a call got no answer of the vendor");
+    Refusal::of_call(error)
+}
