@@ -6,6 +6,7 @@
 //! ```text
 //! cargo build --profile dist -p tollway-cli
 //! cargo run --profile dist -p tollway-gateway-bench                   # needs nginx; a quiet machine, 3 minutes
+//! cargo run --profile dist -p tollway-gateway-bench -- --quick        # only that it runs
 //! LITELLM=/path/to/venv/bin/litellm cargo run --profile dist -p tollway-gateway-bench
 //! ```
 #![allow(
@@ -29,6 +30,8 @@ use proxies::Proxy;
 const ROUNDS: usize = 5;
 /// The time of a round.
 const ROUND: Duration = Duration::from_secs(4);
+/// The same with `--quick`, which shows that everything runs, and measures nothing.
+const QUICK_ROUND: Duration = Duration::from_millis(200);
 /// Connections of the load.
 const CONNECTIONS: usize = 16;
 
@@ -44,16 +47,17 @@ const MEMORY_MB: f64 = 20.0;
 const FIRST_BYTE_MICROS: f64 = 1_000.0;
 
 fn main() {
+    let round = if std::env::args().any(|argument| argument == "--quick") { QUICK_ROUND } else { ROUND };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let vendor = vendor::start();
     let nginx = Proxy::nginx(vendor);
     let ours = Proxy::gateway(vendor);
     println!(
-        "added per call over a direct one: median of {ROUNDS} rounds of {ROUND:?}, {CONNECTIONS} connections"
+        "added per call over a direct one: median of {ROUNDS} rounds of {round:?}, {CONNECTIONS} connections"
     );
     println!("{:<26} {:>10} {:>10} {:>10} {:>8}", "", "p50 us", "p99 us", "CPU us", "MB");
     for rate in [500, 5_000] {
-        let [theirs, own] = runtime.block_on(measure(vendor, [&nginx, &ours], rate));
+        let [theirs, own] = runtime.block_on(measure(vendor, [&nginx, &ours], rate, round));
         print_row("nginx", rate, &theirs);
         print_row("tollway gateway", rate, &own);
         judge("p50", own.p50, theirs.p50 * TIMES_NGINX);
@@ -68,7 +72,7 @@ fn main() {
     println!("{:<26} {:>10.0}", "first byte of a stream", through - direct);
     judge("first byte", through - direct, FIRST_BYTE_MICROS);
     if let Some(litellm) = Proxy::litellm(vendor) {
-        let [theirs, own] = runtime.block_on(measure(vendor, [&litellm, &ours], 100));
+        let [theirs, own] = runtime.block_on(measure(vendor, [&litellm, &ours], 100, round));
         print_row("LiteLLM", 100, &theirs);
         print_row("tollway gateway", 100, &own);
         judge("p50", own.p50, theirs.p50 * PART_OF_LITELLM);
@@ -77,13 +81,18 @@ fn main() {
 }
 
 /// What each of two proxies adds.
-async fn measure(vendor: std::net::SocketAddr, proxies: [&Proxy; 2], rate: u32) -> [Figures; 2] {
+async fn measure(
+    vendor: std::net::SocketAddr,
+    proxies: [&Proxy; 2],
+    rate: u32,
+    time: Duration,
+) -> [Figures; 2] {
     let mut rounds: [Vec<Figures>; 2] = [Vec::new(), Vec::new()];
     for round in 0..=ROUNDS {
-        let direct = calls(vendor, "/v1/chat/completions", rate, ROUND, CONNECTIONS).await;
+        let direct = calls(vendor, "/v1/chat/completions", rate, time, CONNECTIONS).await;
         for (proxy, rounds) in proxies.into_iter().zip(&mut rounds) {
             let before = proxy.cpu();
-            let through = calls(proxy.address, &proxy.path, rate, ROUND, CONNECTIONS).await;
+            let through = calls(proxy.address, &proxy.path, rate, time, CONNECTIONS).await;
             let cpu = (proxy.cpu() - before).as_secs_f64() * 1e6 / through.calls;
             if round > 0 {
                 rounds.push(Figures {

@@ -92,9 +92,10 @@ impl Proxy {
     fn start(mut command: Command, address: SocketAddr, path: &str, folder: TempDir) -> Self {
         let started = command.current_dir(folder.path()).stdout(Stdio::null()).spawn();
         let process = started.unwrap_or_else(|error| panic!("{:?}: {error}", command.get_program()));
+        let proxy = Self { address, path: path.to_owned(), process, _folder: folder };
         for _ in 0..600 {
             if TcpStream::connect(address).is_ok() {
-                return Self { address, path: path.to_owned(), process, _folder: folder };
+                return proxy;
             }
             std::thread::sleep(Duration::from_millis(100));
         }

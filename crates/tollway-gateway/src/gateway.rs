@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use http::{Request, Response};
 use hyper::body::Incoming;
+use tollway::config::Api;
 use tollway::{Config, Limiter};
 use tollway_client::{ClientError, forwarding_client};
 use tollway_server::{
@@ -23,6 +24,7 @@ pub struct Gateway {
     server: Server,
     accounts: Arc<Accounts>,
     learner: Option<Arc<Learner>>,
+    listen: ListenAddress,
 }
 
 /// Why a gateway cannot start or serve.
@@ -71,7 +73,11 @@ impl Gateway {
         config: &ServerConfig,
         learner: Option<Arc<Learner>>,
     ) -> Result<Self, GatewayError> {
-        check_apis(&limiter, config)?;
+        let apis = limiter.apis();
+        if apis.is_empty() {
+            return Err(GatewayError::NoApis);
+        }
+        check_credentials(&apis, &config.listen, config)?;
         // So that a machine without certificates is found at the start, and not by each worker.
         forwarding_client()?;
         let accounts =
@@ -86,7 +92,7 @@ impl Gateway {
             Rc::new(Handler { worker: Rc::new(Worker::new(accounts, learner)) })
         };
         let server = Server::for_gateway(limiter, config, Arc::new(make_handler))?;
-        Ok(Self { server, accounts, learner })
+        Ok(Self { server, accounts, learner, listen: config.listen.clone() })
     }
 
     /// Serves until `shutdown` is ready; calls in flight then have the config's grace.
@@ -108,9 +114,10 @@ impl Gateway {
         Ok(())
     }
 
-    /// Applies another config. On an error nothing changes.
-    pub fn reload(&self, limits: &Config, config: &ServerConfig) -> Result<(), ServeError> {
-        self.server.reload_gateway(limits, config)
+    /// Applies another config. On an error nothing changes. It goes on listening where it does.
+    pub fn reload(&self, limits: &Config, config: &ServerConfig) -> Result<(), GatewayError> {
+        check_credentials(limits.apis(), &self.listen, config)?;
+        Ok(self.server.reload_gateway(limits, config)?)
     }
 
     /// What a gateway that learns has seen, as sections of a config with their evidence; none of another gateway.
@@ -125,23 +132,23 @@ impl Gateway {
 }
 
 /// Refuses to let other machines call vendors with credentials of the config, and warns if they may call at all.
-fn check_apis(limiter: &Limiter, config: &ServerConfig) -> Result<(), GatewayError> {
-    let apis = limiter.apis();
-    if apis.is_empty() {
-        return Err(GatewayError::NoApis);
-    }
-    if config.listen.is_local() || config.decisions_token.is_some() {
+fn check_credentials(
+    apis: &[Arc<Api>],
+    listen: &ListenAddress,
+    config: &ServerConfig,
+) -> Result<(), GatewayError> {
+    if listen.is_local() || config.decisions_token.is_some() {
         return Ok(());
     }
     let with_credential =
         apis.iter().find(|api| api.headers().iter().any(|header| header.holds_credential()));
     if let Some(api) = with_credential {
-        let (address, api) = (config.listen.clone(), api.name().to_string());
+        let (address, api) = (listen.clone(), api.name().to_string());
         return Err(GatewayError::OpenCredential { address, api });
     }
     tracing::warn!(
         "`listen` of [gateway] ({}) needs no credential: other machines that reach it can use up your quotas; set `token` in [gateway]",
-        config.listen
+        listen
     );
     Ok(())
 }

@@ -135,11 +135,10 @@ while time.time() < until:
             answer.read()
             if answer.status not in (200, 429):
                 failed += 1
-    except OSError:
+                print(place, time.time(), answer.status, file=sys.stderr)
+    except (OSError, http.client.HTTPException) as error:
         failed += 1
-        place = (place + 1) % len(gateways)
-    except http.client.HTTPException:
-        failed += 1
+        print(place, time.time(), repr(error), file=sys.stderr)
         place = (place + 1) % len(gateways)
 print(failed)
 "#;
@@ -162,7 +161,7 @@ async fn fifty_processes_fill_a_vendors_windows_through_two_gateways() {
     let gateways = format!("{},{}", killed.address, stays.address);
     // The first windows are for processes to start in.
     let into = WallClock.now().as_micros() % WINDOW.as_micros();
-    let from = WallClock.now().plus(WINDOW.times(2)).minus(Span::from_micros(into));
+    let from = WallClock.now().plus(WINDOW.times(3)).minus(Span::from_micros(into));
     let to = from.plus(WINDOW.times(windows));
     let until = (to.as_micros() as f64 / 1e6).to_string();
     let callers: Vec<Child> = (0..PROCESSES)
@@ -172,7 +171,8 @@ async fn fifty_processes_fill_a_vendors_windows_through_two_gateways() {
             python.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
         })
         .collect();
-    sleep_until(from.plus(WINDOW.times(windows / 2))).await;
+    // In the middle of a window.
+    sleep_until(from.plus(WINDOW.times(windows / 2)).plus(Span::from_secs(3))).await;
     drop(killed);
     sleep_until(to).await;
     let accepted = u64::try_from(vendor.count_between(Outcome::Accepted, from, to)).unwrap();
@@ -181,13 +181,15 @@ async fn fifty_processes_fill_a_vendors_windows_through_two_gateways() {
         .map(|caller| {
             let ran = caller.wait_with_output().unwrap();
             let said = String::from_utf8_lossy(&ran.stdout).trim().to_owned();
+            eprint!("{}", String::from_utf8_lossy(&ran.stderr));
             said.parse::<u64>().unwrap_or_else(|_| panic!("{}", String::from_utf8_lossy(&ran.stderr)))
         })
         .sum();
     let refused = vendor.counts().refused;
     eprintln!("{accepted} of {} accepted, {refused} refused, {failed} failed", LIMIT * windows);
     assert_eq!(refused, 0);
-    assert!(failed <= u64::try_from(PROCESSES).unwrap() / 2, "{failed} calls failed");
+    // A process has one call in flight.
+    assert!(failed <= u64::try_from(PROCESSES).unwrap(), "{failed} calls failed");
     if windows >= 10 {
         assert!(accepted * 100 >= LIMIT * windows * SHARE, "{accepted} calls");
     }

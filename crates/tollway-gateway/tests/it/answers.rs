@@ -51,7 +51,7 @@ async fn a_stream_that_waits_is_kept_alive_by_comments() {
     assert!(failed.status == 200 && failed.text().contains("event: error\ndata: {"), "{failed:?}");
 }
 
-/// A listener that other machines reach needs a token if the config has a credential, and believes no `Tollway-*` without.
+/// A listener that other machines reach needs a token if the config has a credential. The token is not the vendor's to see.
 #[tokio::test]
 async fn a_token_opens_a_gateway_that_others_reach() {
     let vendor = RecordingVendor::start().await;
@@ -59,21 +59,25 @@ async fn a_token_opens_a_gateway_that_others_reach() {
     let path = folder.path().join("token");
     std::fs::write(&path, "0123456789abcdef").unwrap();
     let keys = "rate = \"off\"\nlimits = [\"1000 / second\"]\nheaders = { authorization = { env = \"CARGO_PKG_NAME\" } }";
-    let open = |token: Option<&std::path::Path>| {
-        let token = token.map(|path| tollway_server::Token::File(path.to_owned()));
-        move |config: &mut tollway_server::ServerConfig| {
-            config.listen = tollway_server::ListenAddress::Tcp(([0, 0, 0, 0], 0).into());
-            config.decisions_token = token;
-        }
-    };
     let config = tollway::Config::parse(&api(vendor.address, keys)).unwrap();
     let limiter = tollway::Limiter::builder().config(&config).unwrap().build();
     let mut without = tollway_server::ServerConfig::gateway();
-    open(None)(&mut without);
+    without.listen = tollway_server::ListenAddress::Tcp(([0, 0, 0, 0], 0).into());
     let refused = tollway_gateway::Gateway::new(limiter, &without).await.err().unwrap().to_string();
     assert!(refused.contains("set `token` in [gateway]"), "{refused}");
 
-    let gateway = gateway_with(&api(vendor.address, keys), open(Some(&path))).await;
+    // Nor does a reload bring one to a listener without a token.
+    let plain = tollway::Config::parse(&api(vendor.address, "rate = \"auto\"")).unwrap();
+    let limiter = tollway::Limiter::builder().config(&plain).unwrap().build();
+    let gateway = tollway_gateway::Gateway::new(limiter, &without).await.unwrap();
+    assert!(gateway.reload(&plain, &without).is_ok());
+    let refused = gateway.reload(&config, &without).unwrap_err().to_string();
+    assert!(refused.contains("set `token` in [gateway]"), "{refused}");
+
+    // On loopback a token is asked for only if there is one.
+    let token = tollway_server::Token::File(path);
+    let gateway =
+        gateway_with(&api(vendor.address, keys), |config| config.decisions_token = Some(token)).await;
     assert_eq!(gateway.get("/test/a", "").await.status, 401);
     for header in ["authorization: Bearer 0123456789abcdef\r\n", "x-tollway-token: 0123456789abcdef\r\n"] {
         assert_eq!(gateway.get("/test/a", header).await.status, 200, "{header}");
