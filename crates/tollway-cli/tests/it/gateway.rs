@@ -14,6 +14,9 @@ use tollway_vendor::server::{VendorServer, VendorSettings};
 
 use crate::home::Home;
 
+/// A caller's key, which no log has.
+const SECRET: &str = "sk-0123456789";
+
 /// A running gateway, killed when dropped.
 struct Running {
     process: Child,
@@ -46,7 +49,8 @@ impl Running {
     fn get(&self, path: &str) -> String {
         let mut stream = TcpStream::connect(&self.address).unwrap();
         stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
-        write!(stream, "GET {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n").unwrap();
+        let headers = format!("host: localhost\r\nconnection: close\r\nauthorization: Bearer {SECRET}\r\n");
+        write!(stream, "GET {path}?key={SECRET} HTTP/1.1\r\n{headers}\r\n").unwrap();
         let mut answer = String::new();
         stream.read_to_string(&mut answer).unwrap();
         answer
@@ -92,7 +96,8 @@ fn a_gateway_without_apis_or_with_an_open_credential_does_not_start() {
     assert!(exit == 78 && error.contains("set `token` in [gateway]"), "{exit} {error}");
 }
 
-/// B8: the output has a variable for each api; a changed file applies; a signal ends it.
+/// B8: the output has a variable for each api; a changed file applies; a signal ends it. The log has no caller's key, also if
+/// calls fail.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_gateway_serves_every_api_until_a_signal() {
     let vendor = VendorServer::start(VendorSettings::new(["1000 / minute"]).unwrap()).await.unwrap();
@@ -100,7 +105,7 @@ async fn a_gateway_serves_every_api_until_a_signal() {
         format!("[apis.{name}]\nbase_url = \"{}\"\nrate = \"off\"\nlimits = [\"{limit}\"]\n", vendor.url())
     };
     let home = Home::with_config(&api("one", "1000 / minute"));
-    let mut running = Running::start(&home, &[]);
+    let mut running = Running::start(&home, &["--log-level", "debug"]);
     assert_eq!(running.lines[1], "store     memory:");
     assert_eq!(running.lines[2], format!("export ONE_BASE_URL=http://{}/one", running.address));
     assert!(running.get("/one/a").starts_with("HTTP/1.1 200"), "{}", running.get("/one/a"));
@@ -109,8 +114,13 @@ async fn a_gateway_serves_every_api_until_a_signal() {
     while !running.get("/two/a").starts_with("HTTP/1.1 200") {
         std::thread::sleep(Duration::from_millis(50));
     }
+    vendor.stop().await;
+    assert!(running.get("/two/a").starts_with("HTTP/1.1 502"));
     running.signal("-TERM");
     assert_eq!(running.process.wait().unwrap().code(), Some(0));
+    let mut log = String::new();
+    running.process.stderr.take().unwrap().read_to_string(&mut log).unwrap();
+    assert!(log.contains("a call got no answer") && !log.contains(SECRET), "{log}");
 }
 
 /// How many Python processes call, in windows of 6 s: 200 a minute, ten times as fast.
