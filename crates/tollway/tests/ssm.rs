@@ -94,7 +94,9 @@ fn a_parameter_is_polled_and_its_last_valid_value_kept() {
     assert_eq!((amount(&limiter), limiter.origin("adobe", "requests_per_minute")), (200, Origin::Config));
     let source = format!("ssm:{name} ");
     // On a busy machine the first read may take longer than the start waits for it.
-    until("warned", || heard.said(&[&source, "nothing is kept", "the config's amounts are in force"]));
+    until("warned", || {
+        heard.said(&[&source, "its parameter is missing", "the config's amounts are in force"])
+    });
     put(&server, name, "250");
     wait_for(&limiter, |status| status.problem.is_none());
     assert_eq!(amount(&limiter), 250);
@@ -143,7 +145,7 @@ fn several_limits_have_a_parameter_each() {
     expected.push(5);
     assert_eq!(amounts, expected, "{:?}", limiter.sources());
     assert_eq!(limiter.sources()[0].every, Span::from_secs(5 * 60));
-    assert_eq!(limiter.sources()[0].problem.as_deref(), Some("l25: nothing is kept for it"));
+    assert_eq!(limiter.sources()[0].problem.as_deref(), Some("l25: its parameter is missing"));
 }
 
 /// A reload of the file ends a source, and begins another.

@@ -81,7 +81,7 @@ fn env_prints_the_variables_for_a_shell() {
     let (exit, said, _) = home.run(&["gateway", "env", "my-llm", "--json"]);
     assert_eq!((exit, said.trim()), (0, "{\"MY_LLM_BASE_URL\":\"http://127.0.0.1:4100/my-llm\"}"));
     let (exit, _, error) = home.run(&["gateway", "env", "openia"]);
-    assert!(exit == 78 && error.contains("did you mean \"openai\"?"), "{exit} {error}");
+    assert!(exit == 66 && error.contains("did you mean \"openai\"?"), "{exit} {error}");
 }
 
 #[test]

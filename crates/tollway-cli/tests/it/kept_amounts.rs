@@ -61,7 +61,7 @@ fn the_last_good_amount_outlives_a_command() {
     parameters.kill();
     assert_eq!(take_until_said(&home, "could not be reached"), 150);
     parameters.restart_empty();
-    assert_eq!(take_until_said(&home, "nothing is kept for it"), 150);
+    assert_eq!(take_until_said(&home, "its parameter is missing"), 150);
     put(&parameters, "/kept/rpm", "160");
     while amount_of_take(&home).0 != 160 {
         std::thread::sleep(Duration::from_millis(200));

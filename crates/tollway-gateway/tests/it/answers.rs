@@ -58,7 +58,7 @@ async fn a_token_opens_a_gateway_that_others_reach() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("token");
     std::fs::write(&path, "0123456789abcdef").unwrap();
-    let keys = "rate = \"off\"\nlimits = [\"1000 / second\"]\nheaders = { authorization = { env = \"CARGO_PKG_NAME\" } }";
+    let keys = "rate = \"off\"\nlimits = [\"1000 / second\"]\nheaders = { authorization = { env = \"CARGO_MANIFEST_DIR\" } }";
     let config = tollway::Config::parse(&api(vendor.address, keys)).unwrap();
     let limiter = tollway::Limiter::builder().config(&config).unwrap().build();
     let mut without = tollway_server::ServerConfig::gateway();

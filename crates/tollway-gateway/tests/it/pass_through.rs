@@ -117,13 +117,14 @@ async fn the_configs_credential_replaces_the_callers() {
     let vendor = RecordingVendor::start().await;
     // Cargo sets this variable for every test.
     let keys = format!(
-        "{FREE}\nheaders = {{ authorization = {{ env = \"CARGO_PKG_NAME\", prefix = \"Bearer \" }}, x-version = \"1\" }}"
+        "{FREE}\nheaders = {{ authorization = {{ env = \"CARGO_MANIFEST_DIR\", prefix = \"Bearer \" }}, x-version = \"1\" }}"
     );
     let gateway = gateway(&api(vendor.address, &keys)).await;
     gateway.get("/test/a", "authorization: Bearer dummy\r\nx-api-key: mine\r\n").await;
     gateway.get("/test/a", "x-version: 2\r\n").await;
     let requests = vendor.requests();
-    assert!(requests[0].contains("authorization: Bearer tollway-gateway\r\n"), "{}", requests[0]);
+    let credential = concat!("authorization: Bearer ", env!("CARGO_MANIFEST_DIR"), "\r\n");
+    assert!(requests[0].contains(credential), "{}", requests[0]);
     assert!(
         !requests[0].contains("dummy")
             && !requests[0].contains("mine")

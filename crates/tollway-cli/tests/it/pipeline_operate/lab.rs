@@ -120,7 +120,12 @@ impl Lab {
     }
 
     pub(super) fn jobs_in(&self, file: &Path) -> Jobs<'_> {
-        self.jobs_of(Arc::new(SqliteEngine::open(file).unwrap()))
+        // A task of the engine that had the file before may still end.
+        let opened = (0..500).find_map(|_| {
+            let opened = SqliteEngine::open(file);
+            opened.map_err(|_| std::thread::sleep(std::time::Duration::from_millis(10))).ok()
+        });
+        self.jobs_of(Arc::new(opened.unwrap_or_else(|| SqliteEngine::open(file).unwrap())))
     }
 
     pub(super) fn jobs_of(&self, engine: Arc<dyn Engine>) -> Jobs<'_> {
