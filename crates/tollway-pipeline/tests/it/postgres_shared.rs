@@ -249,7 +249,7 @@ async fn until_answered<T>(call: impl Fn() -> tollway_pipeline::EngineAnswer<T>,
 /// twice.
 #[test]
 fn restarted_server_loses_nothing() {
-    const JOBS: u64 = 60;
+    const JOBS: u64 = 400;
     let server = Arc::new(PostgresServer::start());
     let engine = engine(&server, "restarted");
     runtime().block_on(async {
