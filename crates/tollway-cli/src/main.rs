@@ -48,6 +48,7 @@ mod usage;
 mod usage_subjects;
 #[cfg(feature = "vendor")]
 mod vendor;
+mod vendor_quotas;
 mod wait;
 mod whole_config;
 mod why;

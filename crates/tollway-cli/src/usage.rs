@@ -13,10 +13,12 @@ use crate::meters::Meter;
 use crate::output::{BAD, FAINT, STRONG};
 use crate::take_arguments::SubjectArguments;
 use crate::usage_subjects::AccountsInUse;
+use crate::vendor_quotas::VendorQuotas;
 
 /// Show the usage of every limit, and when it resets
 ///
-/// Also lists the subjects with use, most used first, and takes whose limits the config does not have. Reads the store
+/// Also lists what a vendor's headers say is left of its quotas, for an api with `rate = "auto"`; the subjects with use, most
+/// used first; and takes whose limits the config does not have. Reads the store
 /// and takes nothing. If other takes are booked ahead, the figures are those after the last booking,
 /// where a new take would queue.
 #[derive(Debug, clap::Args)]
@@ -71,15 +73,20 @@ pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<Exit, Fail
         let name = policy.name().as_str();
         let subject = arguments.whose.subject.as_deref();
         let (meters, held_until) = meters_and_hold(&limiter, policy, subject, context)?;
+        let quotas = VendorQuotas::read(&limiter, policy.name(), subject, context)?;
         let subjects = accounts.subjects_of(&limiter, policy, context)?;
         if !context.output().is_json() {
             show(name, &meters, held_until, arguments, context)?;
+            quotas.show(context)?;
             subjects.iter().try_for_each(|subjects| subjects.show(context))?;
         }
         let mut found = json!({ "policy": name, "subject": subject, "limits": meters });
         if let Some(subjects) = subjects {
             found["subjects"] = json!(subjects.rows);
             found["subjects_in_use"] = json!(subjects.in_use);
+        }
+        if let Some(quotas) = quotas.json() {
+            found["vendor_quotas"] = quotas;
         }
         if let Some(until) = held_until {
             found["held_until"] = json!(until.to_string());

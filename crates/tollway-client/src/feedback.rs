@@ -6,7 +6,7 @@ use smallvec::SmallVec;
 use tollway::Span;
 use tollway::config::{Api, ApiRate};
 use tollway::core::controller::{
-    Aimd, AimdSettings, Auto, Controller, ONE_CALL, Pace, VendorQuota as ReportedQuota,
+    Aimd, AimdSettings, Auto, Controller, Keep, ONE_CALL, Pace, VendorQuota as ReportedQuota,
 };
 use tollway::core::{Learned, LearnedRate, LimitLeft, Policy, REQUESTS, RateChange, Timestamp};
 use tollway_dialects::{Observation, QuotaReset, QuotaUnit, VendorQuota};
@@ -17,12 +17,14 @@ use crate::token_quotas::QuotaOfCalls;
 const SAME_PERIOD: Duration = Duration::from_secs(1);
 
 /// The quotas of a policy's limits that an answer shows. A quota belongs to the limit with its unit and its window; those
-/// without a limit are left to the controller. They are as old as `age`. `in_flight` calls were granted, and the vendor has not counted them yet.
+/// without a limit are left to the controller. They are as old as `age`. `in_flight` calls were granted, and the vendor has not
+/// counted them yet. `keep` of a quota is not used.
 pub(crate) fn limits_left(
     policy: &Policy,
     quotas: &[VendorQuota],
     in_flight: u64,
     age: Span,
+    keep: Keep,
 ) -> SmallVec<[LimitLeft; 2]> {
     let mut left = SmallVec::new();
     for quota in quotas {
@@ -40,7 +42,9 @@ pub(crate) fn limits_left(
         if let Some(limit) = found {
             let lasts = lasts.saturating_sub(age.into());
             let uncounted = if quota.unit == QuotaUnit::Requests { in_flight } else { 0 };
-            left.push(LimitLeft { limit, units: remaining.saturating_sub(uncounted), lasts: lasts.into() });
+            let kept = keep.of(quota.limit.unwrap_or(0));
+            let units = remaining.saturating_sub(uncounted).saturating_sub(kept);
+            left.push(LimitLeft { limit, units, lasts: lasts.into() });
         }
     }
     left

@@ -57,6 +57,7 @@ mod error;
 mod feedback;
 mod gate;
 mod in_flight;
+mod kept;
 mod last_report;
 mod layer;
 mod limiter;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use smallvec::SmallVec;
 use tollway::config::Api;
-use tollway::core::controller::{Controller, Pace, RateRefusal, Report};
+use tollway::core::controller::{Controller, Keep, Pace, RateRefusal, Report};
 use tollway::core::{Feedback, Learned, LearnedRate, Name};
 use tollway::{Span, TakeError, Timestamp};
 use tollway_dialects::{Observation, RefusalKind, VendorQuota};
@@ -57,6 +57,8 @@ pub(crate) struct Seen {
     /// What is left of fixed limits, as the newest answer shows it, and when that came.
     left: Vec<VendorQuota>,
     left_at: Timestamp,
+    /// Until when calls stop, because what is left of a quota is kept for people.
+    kept_until: Timestamp,
     reported_at: Timestamp,
     flush_planned: bool,
     /// The number of the last grant that the last pace allowed: its answer is waited for.
@@ -86,6 +88,13 @@ impl Seen {
         self.awaited.take_if(|awaited| grant >= *awaited).is_some()
     }
 
+    /// Calls stop for this long from now. True if they did not stop before.
+    pub(crate) fn keep_until(&mut self, now: Timestamp, hold: Span) -> bool {
+        let is_new = self.kept_until <= now;
+        self.kept_until = self.kept_until.max(now.plus(hold));
+        is_new
+    }
+
     /// Whether there is something to report.
     pub(crate) fn is_unreported(&self) -> bool {
         self.accepted > 0 || self.answered > 0 || self.given_back
@@ -110,6 +119,7 @@ impl Seen {
             newest: self.newest,
             quotas: self.quotas.clone(),
             left: std::mem::take(&mut self.left),
+            kept_for: self.kept_until.since(now),
         }
     }
 }
@@ -124,6 +134,8 @@ struct Unreported {
     newest: Timestamp,
     quotas: Vec<SeenQuota>,
     left: Vec<VendorQuota>,
+    /// How long calls stop for what is kept.
+    kept_for: Span,
 }
 
 /// A report under way. One that is given up, as at the end of a runtime, is unreported again.
@@ -205,14 +217,16 @@ impl ApiState {
 
     fn ended(self: &Arc<Self>, permits: &Permits, quotas: &[VendorQuota], accepted: u64) {
         let Some((_, policy)) = permits.place() else { return };
-        if !adapts(policy) && limits_left(policy, quotas, 0, Span::ZERO).is_empty() {
+        let is_kept = self.hold_for_people(quotas);
+        let bounds = is_kept || !limits_left(policy, quotas, 0, Span::ZERO, Keep::default()).is_empty();
+        if !adapts(policy) && !bounds {
             return;
         }
         let mut seen = self.seen();
         seen.answered += 1;
         seen.accepted += accepted;
         let at_once = seen.note(permits.grant(), permits.granted_at(), quotas, self.now());
-        self.plan_report(seen, policy.name(), at_once);
+        self.plan_report(seen, policy.name(), at_once || is_kept);
     }
 
     /// A grant of this policy was given back: no call was made under it, and what its grant used up is free again.
@@ -335,9 +349,10 @@ impl ApiState {
     ) -> Result<bool, TakeError> {
         let in_force = self.handle(policy)?.policy();
         let in_flight = self.in_flight.load(Ordering::Relaxed);
+        let (told, keep) = (refused.map_or(Span::ZERO, |refused| refused.hold), self.api().keep());
         let feedback = Feedback {
-            hold: refused.map_or(Span::ZERO, |refused| refused.hold),
-            left: limits_left(&in_force, &unreported.left, in_flight, unreported.left_for),
+            hold: told.max(unreported.kept_for),
+            left: limits_left(&in_force, &unreported.left, in_flight, unreported.left_for, keep),
             rate: None,
         };
         let mut learned = self.feedback(policy, feedback).await?;
@@ -352,8 +367,7 @@ impl ApiState {
             let Some(known) = learned.rate.clone() else { break };
             let mut controller = controller.clone().resumed(stored(&known.controller), known.cut);
             was_probing = controller.is_probing();
-            let pace =
-                unreported.tell(&mut controller, &learned, &known, refused, self.now(), self.api().timeout());
+            let pace = unreported.tell(&mut controller, &learned, &known, refused, self.now(), &self.api());
             is_failing = controller.is_failing();
             let change = rate_change(&pace, &known, &controller);
             let awaited = pace.cap.map(|cap| known.grants.saturating_add(cap.grants));
@@ -441,7 +455,7 @@ impl Unreported {
         known: &LearnedRate,
         refused: Option<&Refused>,
         now: Timestamp,
-        timeout: Span,
+        api: &Api,
     ) -> Pace {
         let quotas: SmallVec<[_; 2]> = self.quotas.iter().map(|quota| quota.reported(now)).collect();
         let refusal = refused.and_then(|refused| refused.rate.as_ref());
@@ -451,7 +465,7 @@ impl Unreported {
             accepted: self.accepted,
             answered: self.answered,
             failed: self.failed,
-            timeout,
+            timeout: api.timeout(),
             accepted_cut: cut_of(self.newest, known),
             refusal: refusal.map(|refusal| RateRefusal {
                 cut: cut_of(refusal.granted_at, known),
@@ -459,6 +473,7 @@ impl Unreported {
                 named: refusal.named,
             }),
             quotas: &quotas,
+            keep: api.keep(),
         })
     }
 }

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-use tollway_core::controller::{Pace, RateRefusal, Report, VendorQuota};
+use tollway_core::controller::{Keep, Pace, RateRefusal, Report, VendorQuota};
 use tollway_core::{Span, Timestamp};
 
 use crate::store::Account;
@@ -281,6 +281,7 @@ impl<F: FnMut(&Report<'_>) -> Pace> Simulation<F> {
             accepted_cut,
             refusal,
             quotas: &quotas,
+            keep: Keep::default(),
         };
         account.follow(self.now, controller(&report));
     }

@@ -1,5 +1,6 @@
 //! What a vendor's answers say, told to the store, so that all processes that call the vendor know it.
 
+use tollway_core::controller::{Controller, QuotaLeft};
 use tollway_core::{Action, Feedback, Learned, Outcome, Span};
 
 use crate::bound_charges::BoundCharges;
@@ -50,6 +51,30 @@ impl Limiter {
             }
         })
     }
+
+    /// What is left of the vendor's quotas for a policy, as the newest answers showed it to any process: the vendor's word,
+    /// not a count of takes. Only a policy whose api has `rate = "auto"` knows it, while the vendor shows it.
+    pub fn quotas_left(&self, policy: &str) -> Pending<Vec<QuotaLeft>> {
+        let charges = self.find(policy).map(BoundCharges::shared);
+        let state = charges.as_ref().ok().map(|charges| charges.state().clone());
+        Pending::new(state, move |subject| async move {
+            let mut charges = charges?;
+            let Some(charge) = charges.last_mut() else { return Ok(Vec::new()) };
+            if !charge.policy.limits().iter().any(|limit| limit.is_adaptive()) {
+                return Ok(Vec::new());
+            }
+            charge.subject = subject;
+            let learned = read(charges.send(Action::Feedback(Feedback::default())).await?.pop())?;
+            Ok(quotas_in(&learned).unwrap_or_default())
+        })
+    }
+}
+
+/// A state that another version wrote, and this one cannot read, says nothing.
+fn quotas_in(learned: &Learned) -> Option<Vec<QuotaLeft>> {
+    let rate = learned.rate.as_ref()?;
+    let controller: Controller = serde_json::from_str(&rate.controller).ok()?;
+    Some(controller.quotas_left(learned.now, rate.grants))
 }
 
 fn read(outcome: Option<Outcome>) -> Result<Learned, TakeError> {

@@ -16,6 +16,7 @@ pub(crate) fn json(api: &Api) -> Map<String, Value> {
         ("limits", names(&limits)),
         ("rate", api.rate().map_or(Value::Null, rate_json)),
         ("concurrency", json!(api.concurrency())),
+        ("keep", json!(api.keep().to_string())),
         ("dialect", json!(api.dialect_name())),
         ("backoff_codes", json!(api.backoff_codes())),
         ("max_retries", json!(api.max_retries())),
@@ -80,6 +81,8 @@ fn text(api: &Api, config: &Config, key: &str) -> String {
         "concurrency" => {
             api.concurrency().map_or_else(none, |calls| humanize::counted(calls.into(), "calls"))
         }
+        "keep" if api.keep().is_none() => none(),
+        "keep" => format!("{} of the vendor's quotas", api.keep()),
         "dialect" => api.dialect_name().unwrap_or("detected in each response").to_owned(),
         "backoff_codes" => joined(api.backoff_codes()),
         "max_retries" => api.max_retries().to_string(),

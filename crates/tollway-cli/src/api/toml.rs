@@ -54,6 +54,7 @@ fn value(api: &Api, name: &str) -> Option<String> {
         "limits" => list(api.limits().iter().map(|limit| quoted(&limit.to_string()))),
         "rate" => api.rate().map_or_else(|| quoted("off"), rate),
         "concurrency" => api.concurrency()?.to_string(),
+        "keep" => quoted(&api.keep().to_string()),
         "dialect" => quoted(api.dialect_name()?),
         "backoff_codes" => list(api.backoff_codes().iter().map(ToString::to_string)),
         "max_retries" => api.max_retries().to_string(),

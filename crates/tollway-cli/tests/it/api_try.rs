@@ -158,3 +158,22 @@ fn runs_do_not_wait_for_what_earlier_ones_knew() {
     }
     assert_eq!(vendor.server.counts().accepted, 8);
 }
+
+/// B5: what the vendor says is left is shown by another process, beside what is kept of it.
+#[test]
+fn usage_shows_what_the_vendor_says_is_left() {
+    let vendor = Vendor::start(&["5000 / day"], "github");
+    let home = vendor.home("rate = \"auto\"\nkeep = \"10 %\"\ndialect = \"github\"");
+    let (exit, _, beside) = home.run(&["api", "try", "archive", "/users"]);
+    assert_eq!((exit, beside.as_str()), (0, ""));
+    let (exit, answer, beside) = home.run(&["usage", "archive"]);
+    assert_eq!((exit, beside.as_str()), (0, ""));
+    golden("usage_vendor_quotas.txt", &vendor.masked(&answer));
+    let (_, answer) = json(&home, &["usage", "archive", "--json"]);
+    let quota = &answer["policies"][0]["vendor_quotas"][0];
+    assert_eq!(
+        (&quota["limit"], &quota["remaining"], &quota["kept"]),
+        (&5_000.into(), &4_999.into(), &500.into())
+    );
+    assert!(quota["resets_at"].is_string(), "{answer}");
+}

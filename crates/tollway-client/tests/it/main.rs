@@ -6,6 +6,7 @@ mod budget;
 mod doors;
 mod feedback;
 mod hostile;
+mod kept;
 mod limits;
 mod requests;
 mod short_programs;

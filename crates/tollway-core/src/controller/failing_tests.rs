@@ -19,6 +19,7 @@ fn second(rig: &mut Rig, share: fn(u64) -> (u64, u64)) -> Pace {
         accepted_cut: rig.pace.cut,
         refusal: None,
         quotas: &[],
+        keep: Keep::default(),
     });
     rig.pace
 }

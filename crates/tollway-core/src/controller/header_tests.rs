@@ -98,3 +98,37 @@ fn raised_limit_in_headers_is_followed_at_once() {
     second(&mut rig, per_second(10));
     assert!(rig.pace.rate <= ceiling * 11 / 10, "lower at once: {:?}", rig.pace);
 }
+
+#[test]
+fn kept_part_of_a_window_is_not_used() {
+    let mut rig = Rig::auto();
+    rig.keep = Keep::percent(50).unwrap();
+    for passed in 0..55 {
+        second(&mut rig, |grant| window(400, 400 - grant, 60 - passed, grant));
+    }
+    assert!((150..=200).contains(&rig.grants), "{} calls", rig.grants);
+    assert_eq!(rig.pace.cap.map(|cap| cap.grants), Some(200 - rig.grants));
+    let left = rig.controller.quotas_left(rig.now, rig.grants);
+    assert_eq!(left.len(), 1);
+    assert_eq!((left[0].limit, left[0].remaining), (Some(400), 400 - rig.grants), "the vendor's own figures");
+}
+
+/// A quota of a day bounds nothing, and is shown all the same.
+#[test]
+fn what_is_left_is_shown_although_it_bounds_nothing() {
+    let mut rig = Rig::auto();
+    for _ in 0..10 {
+        second(&mut rig, |grant| quota(250_000, 250_000 - grant, None, grant));
+    }
+    let left = rig.controller.quotas_left(rig.now, rig.grants);
+    let expected = QuotaLeft { limit: Some(250_000), remaining: 250_000 - rig.grants, resets_at: None };
+    assert_eq!(left, [expected]);
+}
+
+#[test]
+fn window_that_is_over_shows_nothing() {
+    let mut rig = Rig::auto();
+    second(&mut rig, |grant| window(40, 40 - grant, 10, grant));
+    rig.pass(11);
+    assert_eq!(rig.controller.quotas_left(rig.now, rig.grants), []);
+}

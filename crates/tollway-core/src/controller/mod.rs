@@ -10,6 +10,7 @@ mod auto;
 mod failing_tests;
 #[cfg(test)]
 mod header_tests;
+mod keep;
 #[cfg(test)]
 mod tests;
 
@@ -17,6 +18,7 @@ use serde::{Deserialize, Serialize};
 
 pub use aimd::{Aimd, AimdError, AimdSettings};
 pub use auto::{Auto, START_RATE};
+pub use keep::{Keep, KeepError};
 
 use crate::{Span, Timestamp};
 
@@ -53,6 +55,8 @@ pub struct Report<'a> {
     pub refusal: Option<RateRefusal>,
     /// The quotas in the headers of the newest accepted answer.
     pub quotas: &'a [VendorQuota],
+    /// The part of windows in headers that is not used.
+    pub keep: Keep,
 }
 
 /// A vendor's refusal because of a rate.
@@ -79,6 +83,17 @@ pub struct VendorQuota {
     pub age: Span,
     /// The store's count of grants just after the call that carried this header was granted.
     pub grant: u64,
+}
+
+/// What is left of a vendor's quota, as its newest answers showed it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct QuotaLeft {
+    /// Calls a full quota has, if the vendor says so.
+    pub limit: Option<u64>,
+    /// Calls left, less those that were granted since.
+    pub remaining: u64,
+    /// When the quota is full again, if the vendor says so.
+    pub resets_at: Option<Timestamp>,
 }
 
 /// How fast the store may grant calls.
@@ -136,6 +151,14 @@ impl Controller {
         }
     }
 
+    /// What the vendor's headers say is left, after so many grants. Quotas whose reset has passed say nothing.
+    pub fn quotas_left(&self, now: Timestamp, grants: u64) -> Vec<QuotaLeft> {
+        match self {
+            Self::Aimd(_) => Vec::new(),
+            Self::Auto(auto) => auto.quotas_left(now, grants),
+        }
+    }
+
     /// Whether most calls fail: it slows down and learns nothing until they succeed.
     pub fn is_failing(&self) -> bool {
         match self {
@@ -164,7 +187,7 @@ impl Controller {
     pub fn pace(&self, now: Timestamp) -> Pace {
         match self {
             Self::Aimd(aimd) => aimd.pace(now),
-            Self::Auto(auto) => auto.pace(now, 0),
+            Self::Auto(auto) => auto.pace(now, 0, Keep::default()),
         }
     }
 }

@@ -21,12 +21,13 @@ pub(super) struct Rig {
     pub(super) now: Timestamp,
     pub(super) grants: u64,
     pub(super) pace: Pace,
+    pub(super) keep: Keep,
 }
 
 impl Rig {
     fn new(controller: Controller) -> Self {
         let now = Timestamp::from_secs(1_000);
-        Self { pace: controller.pace(now), controller, now, grants: 0 }
+        Self { pace: controller.pace(now), controller, now, grants: 0, keep: Keep::default() }
     }
 
     pub(super) fn auto() -> Self {
@@ -55,6 +56,7 @@ impl Rig {
             accepted_cut,
             refusal,
             quotas,
+            keep: self.keep,
         });
         self.pace
     }
@@ -315,6 +317,7 @@ fn state_survives_a_round_trip() {
         accepted_cut: 0,
         refusal: None,
         quotas: &[],
+        keep: Keep::default(),
     };
     assert_eq!(read.report(&report), rig.controller.report(&report));
 }
@@ -399,6 +402,7 @@ fn cuts_go_on_with_another_controller() {
         accepted_cut: 0,
         refusal: Some(RateRefusal { cut, wait: None, named: None }),
         quotas: &[],
+        keep: Keep::default(),
     };
     let pace = controller.report(&refusal(17));
     assert_eq!((pace.cut, pace.rate), (18, 50 * ONE_CALL));
@@ -419,6 +423,7 @@ fn auto_forgets_calls_without_an_answer() {
         accepted_cut: 0,
         refusal: None,
         quotas: &[],
+        keep: Keep::default(),
     };
     // Another controller had the account before.
     assert!(auto.report(&report).cap.unwrap().grants > 1_000);

@@ -4,6 +4,7 @@ use hyper::body::Incoming;
 use hyper::{Request, StatusCode};
 use schemars::JsonSchema;
 use serde::Serialize;
+use tollway::core::controller::QuotaLeft;
 use tollway::core::{Policy, WhenStoreFails};
 use tollway::metrics::{prometheus_text, prometheus_text_full};
 use tollway::{Limit, LimitUsage, Limiter};
@@ -124,6 +125,29 @@ pub(crate) struct UsageAnswer {
     /// Until when a vendor holds calls back, since 1970; left out if it does not.
     #[serde(skip_serializing_if = "Option::is_none")]
     held_until_ms: Option<u64>,
+    /// What the vendor's headers say is left, for an api with `rate = "auto"`; left out if they say nothing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    vendor_quotas: Option<Vec<VendorQuotaAnswer>>,
+}
+
+/// A quota as the vendor's newest answers showed it.
+#[derive(Serialize, JsonSchema)]
+struct VendorQuotaAnswer {
+    /// Calls a full quota has; left out if the vendor does not say.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    limit: Option<u64>,
+    /// Calls left, less those that were granted since.
+    remaining: u64,
+    /// When it resets, since 1970; left out if the vendor does not say.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    resets_at_ms: Option<u64>,
+}
+
+impl VendorQuotaAnswer {
+    fn new(quota: &QuotaLeft) -> Self {
+        let resets_at_ms = quota.resets_at.map(|at| at.as_micros().div_ceil(1_000));
+        Self { limit: quota.limit, remaining: quota.remaining, resets_at_ms }
+    }
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -161,10 +185,12 @@ pub(crate) async fn usage(worker: &Worker, request: Request<Incoming>) -> Result
     let query = Query::read(query.as_deref(), &["policy", "subject"])?;
     let (policy, subject) = (query.required("policy")?, subject_or_shared(query.get("subject"))?);
     let usage = worker.state.limiter.usage(policy).subject(subject).await?;
+    let quotas = worker.state.limiter.quotas_left(policy).subject(subject).await?;
+    let vendor_quotas = (!quotas.is_empty()).then(|| quotas.iter().map(VendorQuotaAnswer::new).collect());
     let limits = usage.limits.iter().map(UsedAnswer::new).collect();
     let held_until_ms = usage.held_until.map(|until| until.as_micros().div_ceil(1_000));
     let (policy, subject) = (policy.to_owned(), subject.to_owned());
-    Ok(json(StatusCode::OK, &UsageAnswer { policy, subject, limits, held_until_ms }))
+    Ok(json(StatusCode::OK, &UsageAnswer { policy, subject, limits, held_until_ms, vendor_quotas }))
 }
 
 pub(crate) async fn reset(

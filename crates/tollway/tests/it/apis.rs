@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tollway::config::{Api, ApiRate, FieldOrigin};
+use tollway::core::controller::Keep;
 use tollway::{Config, Limiter, Span};
 
 const KEYS: &str = include_str!("../config/api_keys.toml");
@@ -46,6 +47,7 @@ fn every_key_is_kept() {
     );
     assert_eq!(limits(&config(), "every.concurrency"), ["8 concurrent"]);
     assert_eq!((api.rate(), api.concurrency()), (Some(ApiRate::Auto), Some(8)));
+    assert_eq!(Some(api.keep()), Keep::percent(10));
     assert_eq!(
         (api.dialect_name(), api.dialect().map(|dialect| dialect.name())),
         (Some("adobe"), Some("http"))

@@ -17,7 +17,7 @@ use self::health::Health;
 use self::probe::GRANTS_PER_REFUSAL;
 use self::shown::{Hint, Named, Shown};
 use super::arithmetic::{scaled, thousandths};
-use super::{Cap, ONE_CALL, Pace, Report};
+use super::{Cap, Keep, ONE_CALL, Pace, QuotaLeft, Report};
 use crate::{Span, Timestamp};
 
 /// The lowest rate: one call an hour, the longest hold.
@@ -141,6 +141,10 @@ impl Auto {
         Some(self.ceiling).filter(|ceiling| *ceiling > 0)
     }
 
+    pub(super) fn quotas_left(&self, now: Timestamp, grants: u64) -> Vec<QuotaLeft> {
+        self.headers.iter().filter_map(|shown| shown.left(now, grants)).collect()
+    }
+
     pub(super) fn is_failing(&self) -> bool {
         self.health.is_failing()
     }
@@ -174,15 +178,15 @@ impl Auto {
             None if report.accepted > 0 && report.accepted_cut >= self.cut => self.resume(report),
             None => {}
         }
-        self.pace(report.now, report.grants)
+        self.pace(report.now, report.grants, report.keep)
     }
 
     /// The pace after so many grants.
-    pub(super) fn pace(&self, now: Timestamp, grants: u64) -> Pace {
+    pub(super) fn pace(&self, now: Timestamp, grants: u64, keep: Keep) -> Pace {
         let hold = self.hold.since(now);
         let mut rate = self.health.slowed(self.rate, self.ceiling);
         let mut cap = self.named.cap(now, grants);
-        for (allowed, left) in self.headers.iter().filter_map(|shown| shown.allows(now, grants)) {
+        for (allowed, left) in self.headers.iter().filter_map(|shown| shown.allows(now, grants, keep)) {
             rate = rate.min(allowed);
             cap = [cap, left].into_iter().flatten().min_by_key(|cap| cap.grants);
         }

@@ -28,7 +28,8 @@ impl Auto {
         }
         (self.looked, self.looked_at) = (report.now, report.grants);
         let proved = self.proved(rate_of(grants, elapsed));
-        let told = self.headers.iter().filter_map(|shown| shown.allows(report.now, report.grants));
+        let told =
+            self.headers.iter().filter_map(|shown| shown.allows(report.now, report.grants, report.keep));
         let told = told.map(|(rate, _)| rate).min();
         if let Some(told) = told {
             // Callers cannot use more: when the header says nothing any more, the rate must not jump.

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::super::arithmetic::{calls_in, rate_of, scaled, thousandths};
-use super::super::{Cap, VendorQuota};
+use super::super::{Cap, Keep, QuotaLeft, VendorQuota};
 use super::{RATE_MAX, START_RATE};
 use crate::bounds::AMOUNT_MAX;
 use crate::{Span, Timestamp};
@@ -121,6 +121,8 @@ impl Shown {
                 before.kind != Kind::Level && before.limit > 0 && limit > 0 && limit != before.limit;
             return changed.then_some(Hint::Changed { from: before.limit, to: limit });
         } else if self.kind == Kind::Unknown {
+            // For people only: it bounds nothing.
+            (self.grant, self.reset) = (last, end);
             return None;
         } else if end > self.reset.plus(SAME_END) {
             let is_over = now.plus(SAME_END) >= self.reset;
@@ -151,6 +153,8 @@ impl Shown {
         let soon = now.since(self.seen) < LEVEL_AGE && limit == self.limit;
         let doubted = self.kind == Kind::Unknown && self.limit == limit && now.since(self.seen) < DOUBT_LASTS;
         if doubted {
+            // For people only: it bounds nothing.
+            (self.left, self.grant, self.reset) = (quota.remaining, quota.grant, Timestamp::EPOCH);
             return;
         }
         if self.kind != Kind::Level || self.limit == 0 {
@@ -182,13 +186,13 @@ impl Shown {
         (gained > 0 || self.measure >= rate / DRY).then_some(())
     }
 
-    /// The rate this quota allows, and for a window the grants left in it; `None` if it says nothing now.
-    pub(super) fn allows(&self, now: Timestamp, grants: u64) -> Option<(u64, Option<Cap>)> {
+    /// The rate this quota allows, and for a window the grants left in it without those kept; `None` if it says nothing now.
+    pub(super) fn allows(&self, now: Timestamp, grants: u64, keep: Keep) -> Option<(u64, Option<Cap>)> {
         match self.kind {
             Kind::Window => {
                 let lasts = self.reset.since(now);
                 let believed = if self.left > 0 { lasts } else { lasts.min(UNPROVED_MAX) };
-                let left = self.grant.saturating_sub(grants);
+                let left = self.grant.saturating_sub(grants).saturating_sub(keep.of(self.limit));
                 let even = thousandths(rate_of(left.max(1), lasts), SPEND);
                 let rate = if self.left > 0 { even } else { RATE_MAX };
                 let says = lasts > Span::ZERO && self.measure >= WINDOW_MIN.as_micros();
@@ -203,6 +207,20 @@ impl Shown {
             }
             Kind::Level | Kind::Unknown => None,
         }
+    }
+
+    /// What is left, for people. `None` if nothing was shown, or the reset has passed since.
+    pub(super) fn left(&self, now: Timestamp, grants: u64) -> Option<QuotaLeft> {
+        let was_shown = *self != Self::default();
+        let limit = Some(self.limit).filter(|limit| *limit > 0);
+        if self.reset == Timestamp::EPOCH {
+            let since = grants.saturating_sub(self.grant);
+            let remaining = self.left.saturating_sub(since);
+            return was_shown.then_some(QuotaLeft { limit, remaining, resets_at: None });
+        }
+        let remaining = self.grant.saturating_sub(grants);
+        let remaining = remaining.min(limit.unwrap_or(u64::MAX));
+        (self.reset > now).then_some(QuotaLeft { limit, remaining, resets_at: Some(self.reset) })
     }
 
     /// A refusal although a fill level was shown: less flows in than thought.

@@ -24,6 +24,9 @@ const CONFIG: &str = r#"
     [apis.paced]
     base_url = "http://127.0.0.1:1"
     rate = { initial = 100, min = 1, max = 200, increase_step = 1, decrease_factor = 0.5 }
+    [apis.measured]
+    base_url = "http://127.0.0.1:1"
+    rate = "auto"
 "#;
 
 /// A permit under a policy.
@@ -282,4 +285,27 @@ fn other_machines_need_a_token() {
     let report = json!({ "permit": taken, "status": 200 }).to_string();
     assert_eq!(client.ask("POST", "/v1/observe", "", &report).status, 401);
     assert_eq!(client.ask("POST", "/v1/observe", token, &report).status, 200);
+}
+
+/// B5: what the vendor's headers say is left is part of the usage.
+#[test]
+fn quotas_in_headers_are_shown_in_the_usage() {
+    let server = Running::of(CONFIG);
+    let (mut client, mut admin) = (server.client(), server.admin());
+    let mut usage = || admin.get("/v1/usage?policy=measured", "").json();
+    assert_eq!(usage()["vendor_quotas"], Value::Null);
+    let permit = permit(&mut client, "measured");
+    let headers =
+        json!({ "RateLimit-Limit": "5000", "RateLimit-Remaining": "4321", "RateLimit-Reset": "3000" });
+    observe(&mut client, &permit, json!({ "status": 200, "headers": headers }));
+    // The report goes to the store in the background.
+    for _ in 0..1_500 {
+        if let Some(quota) = usage()["vendor_quotas"].get(0) {
+            assert_eq!((&quota["limit"], &quota["remaining"]), (&json!(5_000), &json!(4_321)));
+            assert!(quota["resets_at_ms"].is_u64(), "{quota}");
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    panic!("no quotas: {}", usage());
 }

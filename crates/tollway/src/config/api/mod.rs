@@ -15,7 +15,7 @@ mod rate;
 mod read;
 
 use tollway_core::bounds::EDGE_PART_OF_PERIOD;
-use tollway_core::controller::START_RATE;
+use tollway_core::controller::{Keep, START_RATE};
 use tollway_core::{Algorithm, Calendar, Lease, Limit, Name, Policy, REQUESTS, Span};
 use tollway_dialects::Dialect;
 
@@ -85,6 +85,7 @@ struct Fields {
     limits: Option<Vec<Limit>>,
     rate: Option<RateField>,
     concurrency: Option<u32>,
+    keep: Option<Keep>,
     dialect: Option<&'static str>,
     backoff_codes: Option<Vec<u16>>,
     max_retries: Option<u32>,
@@ -100,12 +101,13 @@ struct Fields {
 
 impl Api {
     /// The keys of an api in a config, in the order in which they are shown.
-    pub const KEYS: [&'static str; 15] = [
+    pub const KEYS: [&'static str; 16] = [
         "base_url",
         "policy",
         "limits",
         "rate",
         "concurrency",
+        "keep",
         "dialect",
         "backoff_codes",
         "max_retries",
@@ -192,6 +194,18 @@ impl Api {
     /// How many calls all processes together may have in flight. See [`slots_policy`](Self::slots_policy).
     pub fn concurrency(&self) -> Option<u32> {
         self.fields.concurrency
+    }
+
+    /// The part of the vendor's quotas that is left to people, as far as the vendor's answers show the quotas.
+    pub fn keep(&self) -> Keep {
+        self.fields.keep.unwrap_or_default()
+    }
+
+    /// The same with this part left to people.
+    #[must_use]
+    pub fn with_keep(mut self, keep: Keep) -> Self {
+        self.fields.keep = Some(keep);
+        self
     }
 
     /// How the vendor tells its limits; none if that is to be detected in each response.
@@ -322,6 +336,7 @@ impl Fields {
             "limits" => self.limits.is_some(),
             "rate" => self.rate.is_some(),
             "concurrency" => self.concurrency.is_some(),
+            "keep" => self.keep.is_some(),
             "dialect" => self.dialect.is_some(),
             "backoff_codes" => self.backoff_codes.is_some(),
             "max_retries" => self.max_retries.is_some(),
@@ -347,6 +362,7 @@ impl Fields {
             limits: either(self.limits, &profile.limits),
             rate: either(self.rate, &profile.rate),
             concurrency: either(self.concurrency, &profile.concurrency),
+            keep: either(self.keep, &profile.keep),
             dialect: either(self.dialect, &profile.dialect),
             backoff_codes: either(self.backoff_codes, &profile.backoff_codes),
             max_retries: either(self.max_retries, &profile.max_retries),

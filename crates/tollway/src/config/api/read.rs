@@ -2,6 +2,7 @@
 
 use tollway_config::{DeValue, Section, Spanned, suggest};
 use tollway_core::bounds::{SLOTS_MAX, WAIT_MAX};
+use tollway_core::controller::{Keep, KeepError};
 use tollway_core::{Name, NameError, Span};
 use tollway_dialects::Dialect;
 
@@ -156,6 +157,7 @@ fn read_fields(section: &mut Section<'_>, profile: Option<&Api>, policies: &[&st
     let settings = profile.and_then(Api::rate).and_then(|rate| rate.settings());
     let rate: Option<RateField> = rate::read(section, settings);
     let concurrency = read_whole(section, "concurrency", 1..=SLOTS_MAX, "8");
+    let keep = read_keep(section);
     let dialect = read_dialect(section);
     let backoff_codes = read_codes(section);
     let retries_key = alias(section, "max_retries");
@@ -179,6 +181,7 @@ fn read_fields(section: &mut Section<'_>, profile: Option<&Api>, policies: &[&st
         limits,
         rate,
         concurrency,
+        keep,
         dialect,
         backoff_codes,
         max_retries,
@@ -214,6 +217,18 @@ fn read_limits(section: &mut Section<'_>) -> Option<Vec<tollway_core::Limit>> {
         return Some(Vec::new());
     }
     limits::read(section)
+}
+
+fn read_keep(section: &mut Section<'_>) -> Option<Keep> {
+    let text = section.string("keep", "10 %")?;
+    let wrong = |error: KeepError| {
+        section.problem(
+            "keep",
+            format!("`keep` is {:?}, {error}", text.get_ref()),
+            "write it like `keep = \"10 %\"`",
+        );
+    };
+    text.get_ref().parse().map_err(wrong).ok()
 }
 
 fn read_dialect(section: &mut Section<'_>) -> Option<&'static str> {
