@@ -5,7 +5,7 @@
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-use tollway::core::WhenStoreFails;
+use tollway::core::{LocalShare, WhenStoreFails};
 use tollway::{Limiter, Policy, TakeError, Taken};
 use tollway_testkit::faults::{Fault, FaultProxy, Way};
 use tollway_testkit::servers::{PostgresServer, RedisServer};
@@ -62,7 +62,10 @@ struct Case {
 impl Case {
     fn new(name: String, mode: WhenStoreFails, through: &str, direct: &str) -> Self {
         let limiter = |url: &str| {
-            let policy = Policy::new(&name, ["100 requests / day from first call"]).unwrap();
+            // A share that does not depend on the limiters of the cases before.
+            let share = LocalShare::new(1, 10).unwrap();
+            let policy =
+                Policy::new(&name, ["100 requests / day from first call"]).unwrap().with_local_share(share);
             let builder = Limiter::builder().with_policy(policy.with_when_store_fails(mode)).unwrap();
             builder.store_at(&url.parse().unwrap()).unwrap().build()
         };
