@@ -47,17 +47,21 @@ impl VendorQuotas {
         (!self.left.is_empty()).then(|| self.left.iter().map(quota).collect())
     }
 
-    /// One line for each quota.
+    /// A line for each quota, and one for what is kept of it.
     pub(crate) fn show(&self, context: &Context) -> Result<(), Failure> {
         self.left.iter().try_for_each(|quota| {
             let mut line = format!("the vendor says: {} left", amount(quota));
             if let Some(at) = quota.resets_at {
                 line.push_str(&format!(", resets in {}", humanize::span(at.since(context.now()))));
             }
-            if self.kept(quota) > 0 {
-                line.push_str(&format!(", {} kept for people", humanize::count(self.kept(quota))));
+            context.output().sentence("  ", FAINT, &line)?;
+            match self.kept(quota) {
+                0 => Ok(()),
+                kept => {
+                    let line = format!("kept for people: {}", humanize::count(kept));
+                    context.output().sentence("  ", FAINT, &line)
+                }
             }
-            context.output().sentence("  ", FAINT, &line)
         })
     }
 
