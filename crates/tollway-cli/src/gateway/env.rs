@@ -14,7 +14,7 @@ use crate::failure::{Exit, Failure};
 
 /// Print the variables that point SDKs at the gateway, for `eval`
 ///
-/// The address is that of [gateway] in the config, else http://127.0.0.1:4000. Nothing is started.
+/// The address is that of `[gateway]` in the config, else http://127.0.0.1:4000. Nothing is started.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   eval \"$(tollway gateway env openai)\"

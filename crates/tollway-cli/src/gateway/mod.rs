@@ -24,7 +24,7 @@ use setup::Setup;
 /// its turn, at most 50 s, instead of being refused; a vendor's refusals are retried. All processes of the store share
 /// limits and what was learned. Callers need no change but the base URL, which most SDKs read from a variable.
 ///
-/// The config's [gateway] says where it listens and who may call; [apis.NAME.gateway] how long calls may wait, and whether
+/// The config's `[gateway]` says where it listens and who may call; `[apis.NAME.gateway]` how long calls may wait, and whether
 /// every credential has its own limits. The page docs/guide/gateway.md explains every key and header.
 ///
 /// It makes no tunnels (CONNECT), does not choose models, caches nothing, and keeps no prompts.
