@@ -17,7 +17,8 @@ fn after<'a>(text: &'a str, word: &str) -> &'a str {
 #[test]
 fn container_file_names_what_exists() {
     let file = read("Containerfile");
-    let manifest = read(&format!("crates/{}/Cargo.toml", after(&file, "--package")));
+    let manifest = read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml")).unwrap();
+    assert!(manifest.contains(&format!("name = \"{}\"", after(&file, "--package"))), "{file}");
     for feature in after(&file, "--features").split(',') {
         assert!(manifest.contains(&format!("\n{feature} = [")), "no feature {feature}");
     }

@@ -94,7 +94,7 @@ fn every_config_error_matches_its_golden_text() {
 /// A mistake in the sections of limits has the same message in the server and in the library.
 #[test]
 fn limit_errors_match_the_library() {
-    let entries = fs::read_dir("../tollway/tests/config/wrong").unwrap();
+    let entries = fs::read_dir("../../limiter/tollway/tests/config/wrong").unwrap();
     let fixtures = entries.map(|entry| entry.unwrap().path());
     let mut compared = 0;
     for path in fixtures.filter(|path| path.extension().is_some_and(|extension| extension == "toml")) {

@@ -104,7 +104,7 @@ fn truncated_config_never_panics() {
 /// A mistake in the sections of limits has the same message here and in the library.
 #[test]
 fn limit_errors_match_the_library() {
-    let entries = fs::read_dir("../tollway/tests/config/wrong").unwrap();
+    let entries = fs::read_dir("../../limiter/tollway/tests/config/wrong").unwrap();
     let fixtures = entries.map(|entry| entry.unwrap().path());
     let mut compared = 0;
     for path in fixtures.filter(|path| path.extension().is_some_and(|extension| extension == "toml")) {

@@ -163,7 +163,12 @@ async fn a_call_on_many_accounts_is_split_and_counts_once() {
         let wide = call(sequence, operations.clone());
         front.next(part - 1, "Transact", Said::Answered);
         front.next(1, "Transact", Said::Lost);
-        assert_eq!(send(&link, &wide).await.unwrap_err().retry, Retry::Unclear);
+        let mut error = send(&link, &wide).await.unwrap_err();
+        // On a busy machine it may give up before it writes, which is safe.
+        while error.retry == Retry::Safe {
+            error = send(&link, &again(&wide)).await.unwrap_err();
+        }
+        assert_eq!(error.retry, Retry::Unclear, "{error}");
         assert_eq!(grants(&send(&link, &again(&wide)).await.unwrap()), 64);
         let (table, shared) = (table.clone(), shared.clone());
         blocking(move || {
