@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 
 use tollway_core::{Action, Answer, Outcome, Settled, StoreResult};
 
-use crate::bound_charges::BoundCharges;
+use crate::take::bound_charges::BoundCharges;
 
 /// Awaits an answer in the background, then wakes queued takes.
 pub(crate) fn finish_in_background(charges: &BoundCharges, answer: Answer) {

@@ -3,8 +3,8 @@
 use tollway_core::controller::{Controller, QuotaLeft};
 use tollway_core::{Action, Feedback, Learned, Outcome, Span};
 
-use crate::bound_charges::BoundCharges;
-use crate::pending_take::wrong_answer;
+use crate::take::bound_charges::BoundCharges;
+use crate::take::pending_take::wrong_answer;
 use crate::{Limiter, Pending, TakeError};
 
 impl Limiter {

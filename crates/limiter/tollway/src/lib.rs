@@ -15,64 +15,41 @@
 //! defines limits, policies and meters. Less common parts are in modules: [`config`], [`metrics`], [`source`],
 //! [`incident`], [`alarm`] and [`ticket`].
 
-mod adhoc;
 pub mod alarm;
 mod apis;
 mod background;
-mod book;
-mod bound_charges;
-mod bound_policy;
 pub mod config;
-mod debit;
-mod debts;
-mod denied;
 mod durations;
 mod error;
-mod fallback;
 mod feedback;
-mod granted;
-mod handle;
 pub mod incident;
-mod known_usage;
 mod lease;
 mod limiter;
-mod local_share;
 pub mod metrics;
 mod open;
 mod outage;
-mod pending;
-mod pending_take;
 mod permit;
-mod preview;
-mod queue;
-mod recent_grants;
-mod registry;
-mod renewal;
+mod policy;
 mod secret;
-mod settings;
 pub mod source;
 mod state;
-mod subjects_max;
 mod take;
-mod timer;
-mod usage;
-mod waiting;
 
-pub use adhoc::BindError;
 pub use config::{Config, ConfigError, StoreUrl};
-pub use denied::Denied;
 pub use durations::Durations;
 pub use error::{BuildError, TakeError};
-pub use granted::{Granted, Taken};
-pub use handle::PolicyHandle;
 pub use limiter::{Limiter, LimiterBuilder, ReloadStatus};
-pub use outage::StoreStatus;
-pub use pending::Pending;
+pub use outage::breaker::StoreStatus;
 pub use permit::Permit;
+pub use policy::adhoc::BindError;
+pub use policy::handle::PolicyHandle;
+pub use policy::settings::SetLimitError;
+pub use policy::usage::{LimitUsage, Usage};
 pub use secret::Secret;
-pub use settings::SetLimitError;
-pub use take::{Take, Tries, Trying, Waits};
-pub use usage::{LimitUsage, Usage};
+pub use take::builder::{Take, Tries, Trying, Waits};
+pub use take::denied::Denied;
+pub use take::granted::{Granted, Taken};
+pub use take::pending::Pending;
 
 pub use tollway_core as core;
 pub use tollway_core::{

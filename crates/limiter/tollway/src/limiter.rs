@@ -10,19 +10,19 @@ use tollway_core::{AccountList, Clock, Name, Policy, Span, Store, Subject};
 use tollway_memory::{ACCOUNTS_DEFAULT, MemoryStore, SteadyClock, SystemClock};
 
 use crate::apis::with_own_apis;
-use crate::bound_charges::BoundCharges;
-use crate::bound_policy::{BoundPolicy, BoundRef};
 use crate::config::{Api, ConfigFile, ConfigWatch, IncidentsConfig, WATCH_INTERVAL};
-use crate::debts::settle_on_drop;
 use crate::incident::{IncidentFile, Incidents};
 use crate::metrics::Metrics;
 use crate::open::OpenedStore;
-use crate::outage::StoreStatus;
-use crate::registry::Registry;
-use crate::settings::follow_in_background;
+use crate::outage::breaker::StoreStatus;
+use crate::outage::debts::settle_on_drop;
+use crate::policy::registry::Registry;
+use crate::policy::settings::follow_in_background;
+use crate::policy::usage::{Usage, accounts, reset, usage, usage_of_each};
 use crate::source::{PolicySource, PolledSources, SOURCE_EVERY_MAX, SOURCE_EVERY_MIN, Source, SourceToPoll};
 use crate::state::LimiterState;
-use crate::usage::{Usage, accounts, reset, usage, usage_of_each};
+use crate::take::bound_charges::BoundCharges;
+use crate::take::bound_policy::{BoundPolicy, BoundRef};
 use crate::{
     BuildError, Config, Pending, PolicyHandle, SetLimitError, StoreUrl, Take, TakeError, Tries, Waits,
 };

@@ -10,17 +10,17 @@ use tollway_memory::MemoryStore;
 use crate::TakeError;
 use crate::alarm::Alarms;
 use crate::config::Api;
-use crate::fallback::Fallback;
 use crate::incident::Incidents;
+use crate::incident::recent_grants::RecentGrants;
 use crate::lease::{Leases, give_back_all, sweep_in_background};
 use crate::metrics::{AllApiFigures, Metrics};
-use crate::outage::Breaker;
-use crate::queue::Queues;
-use crate::recent_grants::RecentGrants;
-use crate::registry::Registry;
-use crate::settings::Activity;
-use crate::subjects_max::AccountsMade;
-use crate::timer::Timers;
+use crate::outage::breaker::Breaker;
+use crate::outage::fallback::Fallback;
+use crate::policy::registry::Registry;
+use crate::policy::settings::Activity;
+use crate::take::queue::Queues;
+use crate::take::subjects_max::AccountsMade;
+use crate::take::timer::Timers;
 
 /// The store, the clock, and everything else that the policies of one limiter share.
 pub(crate) struct LimiterState {

@@ -9,6 +9,7 @@
 mod file;
 mod file_sink;
 mod json;
+pub(crate) mod recent_grants;
 mod sink;
 
 use std::collections::VecDeque;
@@ -16,12 +17,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tollway_core::{Fingerprint, Limit, Name, PermitId, Subject, Timestamp};
 
-use crate::bound_charges::BoundCharges;
-use crate::bound_policy::BoundPolicy;
 use crate::config::IncidentsConfig;
-pub use crate::recent_grants::Acquisition;
-use crate::recent_grants::RecentGrants;
-use crate::usage::usage;
+pub use crate::incident::recent_grants::Acquisition;
+use crate::incident::recent_grants::RecentGrants;
+use crate::policy::usage::usage;
+use crate::take::bound_charges::BoundCharges;
+use crate::take::bound_policy::BoundPolicy;
 use crate::{LimitUsage, Limiter, Permit};
 pub use file::{FILE_INCIDENTS_MAX, IncidentFile};
 use file_sink::FileSink;

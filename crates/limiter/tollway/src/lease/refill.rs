@@ -10,10 +10,10 @@ use tollway_core::{
 
 use super::Lease;
 use crate::background::InFlight;
-use crate::bound_charges::BoundCharges;
-use crate::bound_policy::{BoundPolicy, next_permit};
-use crate::fallback::cost_of;
-use crate::pending_take::wrong_answer;
+use crate::outage::fallback::cost_of;
+use crate::take::bound_charges::BoundCharges;
+use crate::take::bound_policy::{BoundPolicy, next_permit};
+use crate::take::pending_take::wrong_answer;
 
 /// The longest a lease lasts.
 const LASTS: Span = Span::from_secs(1);

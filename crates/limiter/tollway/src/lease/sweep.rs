@@ -6,7 +6,7 @@ use std::time::Duration;
 use tollway_core::{Action, Charge, Operation, Subject};
 
 use super::{EndedLease, Leases};
-use crate::fallback::cost_of;
+use crate::outage::fallback::cost_of;
 use crate::state::LimiterState;
 
 /// How often the sweep looks for ended leases.

@@ -15,7 +15,7 @@ use super::catalogue::{
 };
 use super::{Metrics, PolicyCounts};
 use crate::Limiter;
-use crate::usage::usage_of_shared;
+use crate::policy::usage::usage_of_shared;
 
 /// One series of a metric at one moment.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -6,9 +6,9 @@ use tollway_core::{Action, Charge, Cost, Outcome, Settled};
 
 use super::Permit;
 use crate::TakeError;
-use crate::debit::{debit, send};
-use crate::fallback::cost_of;
-use crate::pending_take::wrong_answer;
+use crate::outage::fallback::cost_of;
+use crate::take::debit::{debit, send};
+use crate::take::pending_take::wrong_answer;
 
 impl Permit {
     /// Returns unused units to the lease; an overrun that exceeds the lease is debited in the store.

@@ -9,9 +9,9 @@ use tollway_core::{
 };
 
 use super::{Permit, one};
-use crate::bound_charges::BoundCharges;
-use crate::bound_policy::{BoundPolicy, next_permit};
-use crate::pending_take::wrong_answer;
+use crate::take::bound_charges::BoundCharges;
+use crate::take::bound_policy::{BoundPolicy, next_permit};
+use crate::take::pending_take::wrong_answer;
 use crate::{Denied, Limiter, TakeError};
 
 /// A permit as data. Any process that shares the store and has its policies can begin, settle, return, renew or end it.

@@ -9,8 +9,8 @@ use tollway_core::Name;
 
 use super::poll::poll_source;
 use super::{PolicySource, SourceStatus, SourceToPoll};
-use crate::registry::Registry;
-use crate::settings::SetLimitError;
+use crate::policy::registry::Registry;
+use crate::policy::settings::SetLimitError;
 use crate::{Limiter, Pending};
 
 /// The sources that a limiter follows, one for each policy that has one.

@@ -3,7 +3,7 @@
 use tokio::task::AbortHandle;
 use tollway_core::{Action, Limit, Outcome, PermitId, Span};
 
-use crate::bound_charges::BoundCharges;
+use crate::take::bound_charges::BoundCharges;
 
 /// Renews the permit's slots in the background, in the store or in the local meters; the handle ends it.
 pub(crate) fn keep_slots(charges: &BoundCharges, permit: PermitId, local: bool) -> Option<AbortHandle> {

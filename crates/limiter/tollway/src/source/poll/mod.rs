@@ -11,7 +11,7 @@ use tollway_core::{Name, Policy, Span, Timestamp};
 use super::kept::Lock;
 use super::reading::SourceReading;
 use super::{KeptReading, SOURCE_EVERY_MIN, SourceError, SourceToPoll};
-use crate::registry::Registry;
+use crate::policy::registry::Registry;
 
 /// A source that has not answered by then has failed, this time.
 const READ_DEADLINE: Duration = Duration::from_secs(3);

@@ -5,9 +5,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tollway_core::{Cost, FastDecision, Policy, Reading};
 
-use crate::bound_charges::BoundCharges;
-use crate::bound_policy::{BoundPolicy, BoundRef};
-use crate::usage::{Usage, reset, usage};
+use crate::policy::usage::{Usage, reset, usage};
+use crate::take::bound_charges::BoundCharges;
+use crate::take::bound_policy::{BoundPolicy, BoundRef};
 use crate::{Limiter, Pending, Take, Tries, Waits};
 
 impl Limiter {

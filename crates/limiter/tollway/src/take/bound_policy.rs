@@ -7,11 +7,11 @@ use std::sync::{Arc, OnceLock};
 use tollway_core::{Cost, FastDecision, PermitId, Policy, Reading};
 use tollway_memory::KeptDenial;
 
+use crate::incident::recent_grants::RecentGrants;
 use crate::lease::Leases;
 use crate::metrics::PolicyCounts;
-use crate::recent_grants::RecentGrants;
 use crate::state::LimiterState;
-use crate::subjects_max::AccountsMade;
+use crate::take::subjects_max::AccountsMade;
 
 /// A policy together with the limiter state it is enforced with.
 ///

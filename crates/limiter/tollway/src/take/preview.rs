@@ -2,7 +2,7 @@
 
 use tollway_core::{Action, Answer, Outcome, Span, StoreResult, Terms};
 
-use crate::pending_take::{PendingTake, wrong_answer};
+use crate::take::pending_take::{PendingTake, wrong_answer};
 use crate::{Denied, Take, TakeError, Tries};
 
 impl Take<'_, Tries> {

@@ -19,9 +19,9 @@ use tollway_core::{
     Action, Answer, Charge, Fault, Policy, Retry, Span, StoreError, StoreResult, Subject, Timestamp,
 };
 
-use crate::debit::send;
-use crate::debts::{settle, settle_in_background};
+use crate::outage::debts::{settle, settle_in_background};
 use crate::state::LimiterState;
+use crate::take::debit::send;
 
 /// This many failures in a row open the breaker.
 const FAILURES_MAX: u32 = 3;

@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use smallvec::SmallVec;
 use tollway_core::{Booking, Charge, Name, PermitId, Subject, Timestamp};
 
-use crate::bound_charges::BoundCharges;
-use crate::bound_policy::BoundPolicy;
+use crate::take::bound_charges::BoundCharges;
+use crate::take::bound_policy::BoundPolicy;
 
 /// How many grants are remembered: those of a second or so at the rates that vendors allow.
 const RECENT_GRANTS_MAX: usize = 64;

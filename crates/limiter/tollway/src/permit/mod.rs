@@ -1,6 +1,7 @@
 //! A permit: a granted take, from its grant until it is done.
 
 mod leased;
+pub(crate) mod renewal;
 mod ticket;
 
 use std::fmt;
@@ -14,11 +15,11 @@ use tollway_core::{
 };
 
 use crate::background::finish_in_background;
-use crate::bound_charges::BoundCharges;
-use crate::bound_policy::next_permit;
-use crate::pending_take::wrong_answer;
-use crate::recent_grants::HeldPermit;
-use crate::renewal::keep_slots;
+use crate::incident::recent_grants::HeldPermit;
+use crate::permit::renewal::keep_slots;
+use crate::take::bound_charges::BoundCharges;
+use crate::take::bound_policy::next_permit;
+use crate::take::pending_take::wrong_answer;
 use crate::{Denied, TakeError};
 
 pub use ticket::{Ticket, TicketBegun, TicketCharge};

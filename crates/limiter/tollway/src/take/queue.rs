@@ -10,7 +10,7 @@ use tokio::sync::{Mutex as Turn, Notify};
 use tollway_core::{AccountKey, Charge};
 
 use crate::Denied;
-use crate::bound_charges::BoundCharges;
+use crate::take::bound_charges::BoundCharges;
 
 /// The most takes in all queues of a limiter; each is a future of about a kilobyte. Further takes do not wait.
 const WAITERS_MAX: usize = 65_536;

@@ -7,10 +7,10 @@ use tollway_core::{
     Timestamp,
 };
 
-use crate::bound_policy::next_permit;
-use crate::fallback::{Owed, cost_of};
-use crate::pending_take::wrong_answer;
+use crate::outage::fallback::{Owed, cost_of};
 use crate::state::LimiterState;
+use crate::take::bound_policy::next_permit;
+use crate::take::pending_take::wrong_answer;
 
 /// Debits `spent`: a take if it fits, else a settlement under an unused permit id, which needs no room.
 pub(crate) async fn debit(

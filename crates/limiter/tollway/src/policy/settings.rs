@@ -11,7 +11,7 @@ use tollway_core::{
     StoreError, nearest,
 };
 
-use crate::registry::Registry;
+use crate::policy::registry::Registry;
 use crate::secret::is_secret;
 use crate::{Limiter, Pending, TakeError};
 

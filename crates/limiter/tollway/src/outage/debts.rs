@@ -8,9 +8,9 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 use tollway_core::{Fault, Retry, StoreError};
 
-use crate::debit::debit_owed;
-use crate::outage::PROBE_WAIT_MAX;
+use crate::outage::breaker::PROBE_WAIT_MAX;
 use crate::state::LimiterState;
+use crate::take::debit::debit_owed;
 use crate::{Limiter, Pending, TakeError};
 
 /// How many accounts are debited at the same time.

@@ -13,9 +13,9 @@ use tollway_core::{
 };
 use tollway_memory::MemoryStore;
 
-use crate::bound_policy::next_permit;
-use crate::known_usage::{KnownUsage, StoreReading};
-use crate::local_share::{Limiters, Share, local_policy};
+use crate::outage::known_usage::{KnownUsage, StoreReading};
+use crate::outage::local_share::{Limiters, Share, local_policy};
+use crate::take::bound_policy::next_permit;
 
 /// The most accounts that the local meters hold, and of which the usage in the store is known.
 const LOCAL_ACCOUNTS: usize = 10_000;

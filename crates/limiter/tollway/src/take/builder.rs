@@ -13,12 +13,12 @@ use tollway_core::{
 };
 
 use crate::background::InFlight;
-use crate::bound_charges::BoundCharges;
-use crate::bound_policy::{BoundPolicy, BoundRef, next_permit};
-use crate::granted::{Granted, Taken};
 use crate::metrics::count;
-use crate::pending_take::{Attempt, PendingTake};
-use crate::waiting::wait_for_permit;
+use crate::take::bound_charges::BoundCharges;
+use crate::take::bound_policy::{BoundPolicy, BoundRef, next_permit};
+use crate::take::granted::{Granted, Taken};
+use crate::take::pending_take::{Attempt, PendingTake};
+use crate::take::waiting::wait_for_permit;
 use crate::{Denied, Limiter, Permit, TakeError};
 
 /// A take that waits for its turn.

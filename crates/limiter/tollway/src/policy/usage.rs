@@ -7,10 +7,10 @@ use tollway_core::{
     AccountList, Action, Charge, Charges, Limit, Name, Operation, Outcome, Reading, Span, Subject, Timestamp,
 };
 
-use crate::bound_charges::BoundCharges;
-use crate::bound_policy::BoundPolicy;
-use crate::pending_take::wrong_answer;
 use crate::state::LimiterState;
+use crate::take::bound_charges::BoundCharges;
+use crate::take::bound_policy::BoundPolicy;
+use crate::take::pending_take::wrong_answer;
 use crate::{Pending, TakeError};
 
 /// What a policy's meters show for one subject.

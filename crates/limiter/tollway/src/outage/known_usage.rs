@@ -8,7 +8,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use smallvec::SmallVec;
 use tollway_core::{AccountKey, Algorithm, Charge, Cost, Denial, Limit, Reading, Span, Timestamp};
 
-use crate::local_share::Share;
+use crate::outage::local_share::Share;
 
 /// When a take without any share is retried, if nothing is known of its account: a store that is back is found by then.
 const NO_SHARE_RETRY: Span = Span::from_secs(1);

@@ -9,12 +9,12 @@ use tollway_core::{
 };
 
 use crate::background::InFlight;
-use crate::bound_charges::BoundCharges;
-use crate::bound_policy::next_permit;
-use crate::fallback::FallbackOutcome;
-use crate::granted::{Granted, Taken};
 use crate::lease::{self, LeaseError, LeaseOutcome};
+use crate::outage::fallback::FallbackOutcome;
 use crate::state::LimiterState;
+use crate::take::bound_charges::BoundCharges;
+use crate::take::bound_policy::next_permit;
+use crate::take::granted::{Granted, Taken};
 use crate::{Denied, Permit, TakeError};
 
 /// A take on the slow path.

@@ -9,10 +9,10 @@ use tollway_core::{
     Outcomes, Span, Subject, TakeOutcome,
 };
 
-use crate::bound_policy::BoundPolicy;
-use crate::fallback::decides_by_known_usage;
+use crate::outage::fallback::decides_by_known_usage;
 use crate::state::LimiterState;
-use crate::subjects_max::{self, Counted};
+use crate::take::bound_policy::BoundPolicy;
+use crate::take::subjects_max::{self, Counted};
 
 /// When a call under a stopped policy may try again: by then the settings were read again.
 const STOPPED_RETRY: Span = Span::from_secs(1);
@@ -151,7 +151,7 @@ impl BoundCharges {
         }
         let counted = self.bound_new_accounts(&mut action);
         let answer = self.apply(action);
-        let answer = crate::outage::observed(self.state(), answer);
+        let answer = crate::outage::breaker::observed(self.state(), answer);
         if counted.is_empty() { answer } else { subjects_max::counted(self.state(), counted, answer) }
     }
 

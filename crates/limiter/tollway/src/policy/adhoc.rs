@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use tollway_core::{Name, Policy};
 
-use crate::bound_policy::BoundPolicy;
 use crate::metrics::{Metrics, PolicyCounts};
+use crate::take::bound_policy::BoundPolicy;
 use crate::{Limiter, PolicyHandle, Take};
 
 /// Why a policy was not bound.

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 use tollway_core::{Booking, ChargeStatus, Cost, Decision, Subject, TakeOutcome, Timestamp};
 
-use crate::bound_charges::BoundCharges;
-use crate::bound_policy::{BoundPolicy, BoundRef, next_permit};
+use crate::take::bound_charges::BoundCharges;
+use crate::take::bound_policy::{BoundPolicy, BoundRef, next_permit};
 use crate::{Denied, Permit};
 
 /// The outcome of a take that does not wait. A denial is an outcome, not an error.

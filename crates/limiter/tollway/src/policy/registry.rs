@@ -8,8 +8,8 @@ use arc_swap::ArcSwap;
 use tollway_core::{Limit, LimitError, Name, Policy, Setting, Timestamp, nearest};
 
 use crate::TakeError;
-use crate::bound_policy::BoundPolicy;
 use crate::state::LimiterState;
+use crate::take::bound_policy::BoundPolicy;
 
 /// The policies in force. Accounts are keyed by policy and limit names, so replacing policies loses no usage.
 pub(crate) struct Registry {

@@ -8,8 +8,8 @@ use smallvec::SmallVec;
 use tollway_core::{ChargeStatus, Decision, Denial, FastDecision, Limit, Policy, TakeOutcome, Timestamp};
 
 use crate::TakeError;
-use crate::bound_charges::BoundCharges;
-use crate::bound_policy::BoundPolicy;
+use crate::take::bound_charges::BoundCharges;
+use crate::take::bound_policy::BoundPolicy;
 
 /// A take that was not granted: which limit denied it, and when to retry. Nothing was taken.
 #[derive(Clone)]

@@ -4,7 +4,7 @@ use tollway_core::{Span, Timestamp};
 use tracing::Instrument;
 
 use crate::metrics::count_waited;
-use crate::pending_take::PendingTake;
+use crate::take::pending_take::PendingTake;
 use crate::{Permit, TakeError, Taken};
 
 /// The longest pause between retries while another process may return slots without notice.

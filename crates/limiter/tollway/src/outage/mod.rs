@@ -1,0 +1,8 @@
+//! What happens when the store does not answer: [`breaker`] notices, [`fallback`] decides meanwhile from [`known_usage`],
+//! and [`debts`] are told to the store when it is back.
+
+pub(crate) mod breaker;
+pub(crate) mod debts;
+pub(crate) mod fallback;
+pub(crate) mod known_usage;
+pub(crate) mod local_share;

@@ -1,0 +1,7 @@
+//! The policies in force: by name, in a caller's hands, changed at run time, and their usage.
+
+pub(crate) mod adhoc;
+pub(crate) mod handle;
+pub(crate) mod registry;
+pub(crate) mod settings;
+pub(crate) mod usage;
