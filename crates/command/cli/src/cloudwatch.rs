@@ -7,8 +7,8 @@ use tokio::task::JoinHandle;
 use tokio::time::MissedTickBehavior;
 use tollway::metrics::Sample;
 use tollway::{Clock, Limiter};
-use tollway_cloudwatch::{CloudWatchConfig, Publisher};
 use tollway_memory::WallClock;
+use tollway_notify::cloudwatch::{CloudWatchConfig, Publisher};
 
 use crate::failure::{Exit, Failure};
 

@@ -127,7 +127,7 @@ impl Context {
     ) -> Result<Limiter, Failure> {
         let limiter = self.built(self.builder(config)?.with_api(api)?.incidents(config.incidents()));
         #[cfg(feature = "webhook")]
-        tollway_webhook::attach(&limiter)
+        tollway_notify::webhook::attach(&limiter)
             .map_err(|error| Failure::new(crate::failure::Exit::CONFIG, error))?;
         Ok(limiter)
     }

@@ -25,14 +25,15 @@ pub(crate) struct Notices {
     /// What sends: a pipeline, or `serve`.
     pub(crate) origin: String,
     #[cfg(feature = "webhook")]
-    senders: Vec<tollway_webhook::EventSender>,
+    senders: Vec<tollway_notify::webhook::EventSender>,
 }
 
 impl Notices {
     /// To the webhook and the topic of `[incidents]`, if the config names them.
     #[cfg(feature = "webhook")]
     pub(crate) fn new(origin: &str, limiter: &Limiter) -> Result<Arc<Self>, Failure> {
-        let senders = tollway_webhook::senders(limiter, tollway_webhook::SendOptions::default());
+        let senders =
+            tollway_notify::webhook::senders(limiter, tollway_notify::webhook::SendOptions::default());
         let senders = senders.map_err(|error| Failure::new(Exit::CONFIG, error))?;
         Ok(Arc::new(Self { origin: origin.to_owned(), senders }))
     }
@@ -66,7 +67,7 @@ impl Notices {
         }
         let (notices, limiter) = (Arc::clone(self), limiter.clone());
         Some(tokio::spawn(async move {
-            let mut watch = tollway_webhook::StoreAlarmWatch::new(&limiter, &notices.origin);
+            let mut watch = tollway_notify::webhook::StoreAlarmWatch::new(&limiter, &notices.origin);
             let mut ticks = tokio::time::interval(LOOK_EVERY);
             loop {
                 ticks.tick().await;
@@ -89,7 +90,7 @@ impl Notices {
         use tollway::Clock;
 
         let now = tollway_memory::WallClock.now();
-        self.send_event(&tollway_webhook::Event {
+        self.send_event(&tollway_notify::webhook::Event {
             kind,
             group: group.to_owned(),
             id: format!("{:016x}", now.as_micros()),
@@ -108,7 +109,7 @@ impl Notices {
     pub(crate) fn send(&self, _: &'static str, _: &str, _: Value) {}
 
     #[cfg(feature = "webhook")]
-    fn send_event(&self, event: &tollway_webhook::Event) {
+    fn send_event(&self, event: &tollway_notify::webhook::Event) {
         self.senders.iter().for_each(|sender| sender.send_event(event.clone()));
     }
 

@@ -4,8 +4,8 @@ use std::ops::Deref;
 use std::path::Path;
 
 use tollway::{Config, ConfigError};
-use tollway_cloudwatch::CloudWatchConfig;
 use tollway_config::{ConfigFile, FromConfig, Section};
+use tollway_notify::cloudwatch::CloudWatchConfig;
 #[cfg(feature = "pipeline")]
 use tollway_pipeline::PipelineConfig;
 use tollway_server::ConfigWithServer;
@@ -66,7 +66,7 @@ impl FromConfig for WholeConfig {
         let with_server = ConfigWithServer::read(root);
         #[cfg(feature = "pipeline")]
         let pipelines = tollway_pipeline::read_pipelines(root, with_server.limits());
-        let cloudwatch = tollway_cloudwatch::read(root);
+        let cloudwatch = tollway_notify::cloudwatch::read(root);
         #[cfg(feature = "pipeline")]
         if cloudwatch.is_some() {
             check_stage_names(root, &pipelines);
@@ -89,7 +89,7 @@ impl FromConfig for WholeConfig {
 /// In CloudWatch, a metric of a stage is named after the stage: two of one name would be one.
 #[cfg(feature = "pipeline")]
 fn check_stage_names(root: &Section<'_>, pipelines: &[PipelineConfig]) {
-    use tollway_cloudwatch::pascal_case;
+    use tollway_notify::cloudwatch::pascal_case;
 
     let stages =
         pipelines.iter().flat_map(|pipeline| pipeline.stages.iter().map(move |stage| (pipeline, stage)));

@@ -346,7 +346,7 @@ impl LimiterBuilder {
     }
 
     /// Keeps incidents in the file that a config names, by default beside the store's. To send them to its webhook, too, call
-    /// `tollway_webhook::attach` with the limiter.
+    /// `tollway_notify::webhook::attach` with the limiter.
     #[must_use]
     pub fn incidents(mut self, config: &IncidentsConfig) -> Self {
         self.incidents = config.clone();

@@ -207,7 +207,7 @@ fn limiter_of(api: &str, path: Option<&Path>) -> Result<Limiter, ClientError> {
         return Ok(builder.build());
     };
     let limiter = builder.file(path)?;
-    tollway_webhook::attach(&limiter)?;
+    tollway_notify::webhook::attach(&limiter)?;
     Ok(limiter)
 }
 

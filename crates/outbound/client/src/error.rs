@@ -222,7 +222,7 @@ pub enum ClientError {
     /// The webhook of the config cannot be used.
     #[cfg(feature = "client")]
     #[error(transparent)]
-    Webhook(#[from] tollway_webhook::WebhookError),
+    Webhook(#[from] tollway_notify::webhook::WebhookError),
     /// The account is not a valid subject.
     #[error(transparent)]
     Account(#[from] tollway::core::NameError),

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use tollway::Span;
-use tollway_plan::{Finish, LimitForecast, Load, Quantity};
+use tollway_forecast::plan::{Finish, LimitForecast, Load, Quantity};
 
 use super::Column;
 

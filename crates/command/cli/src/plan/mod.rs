@@ -1,6 +1,6 @@
 //! `tollway plan`: forecasts the duration of a backlog and its bottleneck.
 //!
-//! `parse` parses the arguments, `scenarios` turns them into policies, the library `tollway-plan` forecasts, `text` and
+//! `parse` parses the arguments, `scenarios` turns them into policies, `tollway_forecast::plan` forecasts, `text` and
 //! `json` write the result.
 
 mod json;
@@ -10,7 +10,7 @@ pub(crate) mod text;
 
 use clap::ArgGroup;
 use tollway::{Span, Timestamp};
-use tollway_plan::{Forecast, Load};
+use tollway_forecast::plan::{Forecast, Load};
 
 use crate::complete_names;
 use crate::context::Context;

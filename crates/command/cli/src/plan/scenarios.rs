@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tollway::core::{Policy, nearest};
 use tollway::{Limit, Name};
-use tollway_plan::{Forecast, Load, PlanError, Scenario, replace_limit};
+use tollway_forecast::plan::{Forecast, Load, PlanError, Scenario, replace_limit};
 
 use super::{Arguments, Column};
 use crate::context::Context;

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use tollway::core::Limit;
 use tollway::{Span, Timestamp};
-use tollway_plan::{Finish, Forecast, Load, Quantity, Workers};
+use tollway_forecast::plan::{Finish, Forecast, Load, Quantity, Workers};
 
 use super::Column;
 use crate::failure::Failure;

@@ -1,7 +1,7 @@
 //! The alarms and the dashboard that watch what a config describes.
 
 use tollway_aws::Connect;
-use tollway_cloudwatch::CloudWatchConfig;
+use tollway_notify::cloudwatch::CloudWatchConfig;
 
 use super::alarm::{AlarmSpec, Comparison, MetricOf};
 use super::dashboard::{DashboardSpec, Widget};
@@ -64,7 +64,7 @@ fn stages(config: &WholeConfig) -> Vec<Stage> {
         pipeline.stages.iter().map(|stage| {
             let (queue, dead_letter_queue) = super::pipelines::queue_names(pipeline, stage);
             let dead_letters = u32::try_from(pipeline.alarms.dead_letters).unwrap_or(u32::MAX);
-            let name = tollway_cloudwatch::pascal_case(stage.name.as_str());
+            let name = tollway_notify::cloudwatch::pascal_case(stage.name.as_str());
             Stage { name, queue, dead_letter_queue, dead_letters }
         })
     });

@@ -6,8 +6,8 @@ use tollway::config::TopicConfig;
 use tollway::source::PolicySource;
 use tollway::{Config, Policy, StoreUrl};
 use tollway_aws::Connect;
-use tollway_cloudwatch::Delivery;
 use tollway_dynamodb::minute::Layout;
+use tollway_notify::cloudwatch::Delivery;
 
 use super::alarm::AlarmSpec;
 use super::dashboard::DashboardSpec;
@@ -138,7 +138,8 @@ pub(super) fn of(
     }));
     resources.extend(monitoring);
     let resources = without_repeats(resources);
-    let calls = |cloudwatch: &&tollway_cloudwatch::CloudWatchConfig| cloudwatch.delivery == Delivery::Put;
+    let calls =
+        |cloudwatch: &&tollway_notify::cloudwatch::CloudWatchConfig| cloudwatch.delivery == Delivery::Put;
     let namespace = config.cloudwatch().filter(calls).map(|cloudwatch| cloudwatch.namespace.clone());
     if resources.is_empty() {
         return Err(nothing());

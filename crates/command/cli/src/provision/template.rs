@@ -1,7 +1,7 @@
 //! The resources as a CloudFormation template.
 
 use serde_json::{Map, Value, json};
-use tollway_cloudwatch::pascal_case;
+use tollway_notify::cloudwatch::pascal_case;
 
 use super::resources::{Resource, Spec, Wanted};
 

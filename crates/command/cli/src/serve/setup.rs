@@ -65,7 +65,7 @@ impl Setup {
 /// To the webhook and the topic of the config, if it names them.
 #[cfg(feature = "webhook")]
 pub(crate) fn send_incidents(limiter: &Limiter) -> Result<(), Failure> {
-    tollway_webhook::attach(limiter).map(drop).map_err(|error| Failure::new(Exit::CONFIG, error))
+    tollway_notify::webhook::attach(limiter).map(drop).map_err(|error| Failure::new(Exit::CONFIG, error))
 }
 
 #[cfg(not(feature = "webhook"))]

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use tollway::{Span, Subject};
-use tollway_simulate::{LimitCounts, Ranking, Spread, Trial};
+use tollway_forecast::simulate::{LimitCounts, Ranking, Spread, Trial};
 
 use super::simulation::Report;
 use super::text::TOP;

@@ -1,7 +1,7 @@
 //! `tollway simulate`: replays a traffic log under a policy.
 //!
 //! `policies` builds the policies to compare, `simulation` opens the log and runs the replay of the library
-//! `tollway-simulate`, `text`, `json` and `chart` write the summary, `outcomes` the calls. It does not open the commands' store.
+//! `tollway_forecast::simulate`, `text`, `json` and `chart` write the summary, `outcomes` the calls. It does not open the commands' store.
 
 mod chart;
 mod json;
@@ -15,7 +15,7 @@ use std::path::PathBuf;
 use clap::{ArgGroup, ValueEnum};
 use tollway::core::{REQUESTS, read_span};
 use tollway::{Limit, Span};
-use tollway_simulate::{CostSource, Fields, Log, LogFormat, Replay, TrialPolicy};
+use tollway_forecast::simulate::{CostSource, Fields, Log, LogFormat, Replay, TrialPolicy};
 
 use crate::complete_names;
 use crate::context::Context;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 use tollway::Span;
-use tollway_simulate::{CallDecision, CallOutcome};
+use tollway_forecast::simulate::{CallDecision, CallOutcome};
 
 use crate::failure::{Exit, Failure};
 

@@ -2,7 +2,7 @@
 
 use tollway::core::{bounds::WAIT_MAX, nearest};
 use tollway::{Policy, Span};
-use tollway_simulate::{SimulateError, TrialPolicy, replace_limit};
+use tollway_forecast::simulate::{SimulateError, TrialPolicy, replace_limit};
 
 use super::Arguments;
 use crate::context::Context;

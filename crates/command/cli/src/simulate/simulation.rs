@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use signal_hook::consts::SIGINT;
 use tollway::core::nearest;
-use tollway_simulate::{Log, Replay, SimulateError, Summary, TIME_NAMES, Unreadable};
+use tollway_forecast::simulate::{Log, Replay, SimulateError, Summary, TIME_NAMES, Unreadable};
 
 use super::{Arguments, chart, json, text};
 use crate::context::Context;

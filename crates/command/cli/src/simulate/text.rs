@@ -2,7 +2,7 @@
 
 use anstyle::Style;
 use tollway::{Subject, Timestamp};
-use tollway_simulate::{LimitCounts, Ranking, Spread, Trial};
+use tollway_forecast::simulate::{LimitCounts, Ranking, Spread, Trial};
 
 use super::simulation::Report;
 use crate::failure::Failure;

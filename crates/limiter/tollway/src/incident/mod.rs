@@ -1,7 +1,7 @@
 //! Incidents: a vendor refused a call that was within its limit. The state at that moment is kept for the investigation.
 //!
 //! They are kept in memory, and by a limiter of a config file also in a file that all processes of the machine share
-//! ([`IncidentFile`]). Other destinations are [`IncidentSink`]s; the crate `tollway-webhook` has one.
+//! ([`IncidentFile`]). Other destinations are [`IncidentSink`]s; the crate `tollway-notify` has one.
 //!
 //! Where to look: `json` is the shape of an incident outside the process, `file` the file, `file_sink` writes it in the
 //! background, `sink` what a destination must do.

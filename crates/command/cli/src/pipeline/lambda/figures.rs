@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use tollway::{Clock, Limiter, Name};
-use tollway_cloudwatch::{CloudWatchConfig, Publisher};
 use tollway_memory::WallClock;
+use tollway_notify::cloudwatch::{CloudWatchConfig, Publisher};
 use tollway_pipeline::run::OwnEvents;
 use tollway_pipeline::run::metrics::samples_of_process;
 use tollway_pipeline::run::progress::Progress;

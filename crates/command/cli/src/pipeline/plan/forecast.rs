@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use tollway::{Config, Span, Timestamp};
-use tollway_plan::{Forecast, Load, PlanError, Scenario};
+use tollway_forecast::plan::{Forecast, Load, PlanError, Scenario};
 
 use super::LATENCY_DEFAULT;
 use super::work::{StageWork, Work};

@@ -2,7 +2,7 @@
 
 use anstyle::Style;
 use tollway::{Span, Timestamp};
-use tollway_plan::Quantity;
+use tollway_forecast::plan::Quantity;
 
 use super::disk::Disk;
 use super::forecast::{PipelineForecast, PolicyForecast, seconds};

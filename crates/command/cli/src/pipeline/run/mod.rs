@@ -19,7 +19,7 @@ use std::time::Duration;
 use tokio::signal::unix::Signal;
 use tollway::core::read_span;
 use tollway::{Limiter, Name, Span};
-use tollway_cloudwatch::CloudWatchConfig;
+use tollway_notify::cloudwatch::CloudWatchConfig;
 use tollway_pipeline::run::metrics::samples_of_process;
 use tollway_pipeline::run::progress::Progress;
 use tollway_pipeline::run::{OwnEvents, Runner};

@@ -8,7 +8,7 @@ use std::fmt::Write;
 
 use tollway::core::REQUESTS;
 use tollway::{Span, Timestamp};
-use tollway_simulate::{Timeline, Trial};
+use tollway_forecast::simulate::{Timeline, Trial};
 
 use super::simulation::Report;
 use crate::humanize::{counted, moment_in_full};

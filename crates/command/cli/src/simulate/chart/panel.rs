@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use tollway::Span;
-use tollway_simulate::{Bar, Timeline, Trial};
+use tollway_forecast::simulate::{Bar, Timeline, Trial};
 
 use super::{Line, WIDTH, axis, escaped};
 use crate::humanize::{count, span};
