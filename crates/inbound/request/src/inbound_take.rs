@@ -95,23 +95,20 @@ impl<'a> InboundTake<'a> {
         for (charge, status) in self.charges.iter().zip(&decision.charges) {
             let policy = charge.policy;
             let view = PolicyView { policy, among_others, choice: charge.headers };
+            // The cost of a decided take is valid.
+            let cost = denied_by.and_then(|_| policy.cost(charge.amounts.iter().copied()).ok());
+            let amount_of = |limit: usize| {
+                let mut amounts = cost.iter().flat_map(|cost| policy.amounts(cost));
+                amounts.nth(limit).map_or(1, |(_, amount)| amount)
+            };
             statuses.extend(view.statuses(&status.readings, |index, limit, reading| {
                 // The denying limit, and every other limit without room for the amount.
                 denied_by.is_some_and(|(denying, denying_limit)| {
                     let named = (denying, denying_limit) == (policy.name(), Some(limit.name()));
-                    named || charge.amount_of(index) > reading.remaining
+                    named || amount_of(index) > reading.remaining
                 })
             }));
         }
         statuses
-    }
-}
-
-impl CountedCharge<'_> {
-    /// The amount charged to one limit of the policy.
-    fn amount_of(&self, limit: usize) -> u64 {
-        // The cost of a decided take is valid.
-        let cost = self.policy.cost(self.amounts.iter().copied());
-        cost.ok().and_then(|cost| Some(self.policy.amounts(&cost).nth(limit)?.1)).unwrap_or(1)
     }
 }

@@ -4,8 +4,7 @@ use serde_json::{Value, json};
 
 use super::observe_bodies::ObserveBody;
 use super::query::Query;
-use super::request_bodies::{PermitBody, SettleBody, TakeBody};
-use super::take::{RequestedCharge, RequestedTake};
+use super::request_bodies::{Amounts, ChargeBody, PermitBody, SettleBody, TakeBody};
 
 /// Parses the body of one take or of a list. Returns the valid ones in a normal form.
 pub fn takes(body: &[u8]) -> Result<Value, String> {
@@ -14,21 +13,19 @@ pub fn takes(body: &[u8]) -> Result<Value, String> {
         Some(b'[') => serde_json::from_slice(body).map_err(not_json)?,
         _ => vec![serde_json::from_slice(body).map_err(not_json)?],
     };
-    let requested = takes.iter().filter_map(|take| take.requested().ok());
-    Ok(requested.map(|take| written(&take)).collect())
+    Ok(takes.into_iter().filter_map(written).collect())
 }
 
-fn written(take: &RequestedTake<'_>) -> Value {
-    let charge = |RequestedCharge { policy, subject, amounts }: &RequestedCharge<'_>| {
+fn written(mut take: TakeBody<'_>) -> Option<Value> {
+    let charge = |charge: &ChargeBody<'_>| {
+        let amounts = charge.cost.iter().flat_map(Amounts::each);
         let cost: serde_json::Map<_, _> =
-            amounts.iter().map(|(unit, amount)| ((*unit).to_owned(), json!(amount))).collect();
-        // An empty subject is the shared one, which a body leaves out.
-        let subject = Some(subject).filter(|subject| !subject.is_empty());
-        json!({ "policy": policy, "subject": subject, "cost": cost })
+            amounts.map(|(unit, amount)| (unit.to_owned(), json!(amount))).collect();
+        json!({ "policy": charge.policy, "subject": charge.subject, "cost": cost })
     };
-    let wait = take.wait.map(|wait| u64::try_from(wait.as_millis()).unwrap_or(u64::MAX));
-    let all: Vec<Value> = take.charges.iter().map(charge).collect();
-    json!({ "all": all, "wait_ms": wait, "id": take.id })
+    let all: Vec<Value> = take.take_charges().ok()?.iter().map(charge).collect();
+    let wait = take.wait().map(|wait| u64::try_from(wait.as_millis()).unwrap_or(u64::MAX));
+    Some(json!({ "all": all, "wait_ms": wait, "id": take.id }))
 }
 
 /// Parses a body that names a permit, as one without a cost and as one with a cost. Returns the permit of each.

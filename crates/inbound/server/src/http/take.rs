@@ -8,11 +8,11 @@ use hyper::body::Incoming;
 use hyper::header::{HeaderName, HeaderValue};
 use hyper::{Request, StatusCode};
 use smallvec::SmallVec;
-use tollway::core::{Decision, NewAccounts};
+use tollway::core::Decision;
 use tollway::{Denied, Permit, TakeError};
 use tollway_inbound::address::Network;
 use tollway_inbound::headers::{self, LimitStatus, whole_ms};
-use tollway_inbound::{InboundTake, decision_of};
+use tollway_inbound::{CountedCharge, InboundTake, decision_of};
 
 use super::body::{self, Response, json, json_list};
 use super::problem::Problem;
@@ -44,20 +44,13 @@ struct ClientOfTake<'c> {
 
 async fn answer_one(worker: &Worker, client: ClientOfTake<'_>, body: &[u8]) -> Result<Response, Problem> {
     let body: TakeBody<'_> = serde_json::from_slice(body).map_err(|error| Problem::bad_json(&error))?;
-    let requested = body.requested()?;
-    let policies = requested.policies(worker)?;
-    let mut take = requested.under(&policies);
-    let taken = decide(worker, client.caller, client.network, &mut take).await?;
-    let decision = decision_of(&taken);
-    let statuses = take.limit_statuses(decision, false);
-    // `grant` consumes the permit below; the headers need only the time and the outcome.
-    let decision = Decision::new(decision.now, decision.outcome);
-    let mut response = match taken {
-        Ok(permit) => json(StatusCode::OK, &TakeAnswer::grant(worker, permit, &statuses)),
-        Err(denied) => json(StatusCode::TOO_MANY_REQUESTS, &TakeAnswer::denial(&denied, &statuses)),
+    let respond = |answer: TakeAnswer<'_>, statuses: &[LimitStatus<'_>], decision: &Decision| {
+        let status = if answer.granted { StatusCode::OK } else { StatusCode::TOO_MANY_REQUESTS };
+        let mut response = json(status, &answer);
+        put_headers(&mut response, statuses, decision);
+        response
     };
-    put_headers(&mut response, &statuses, &decision);
-    Ok(response)
+    decide_body(worker, client, body, respond).await
 }
 
 /// Independent takes: each has its own decision or error.
@@ -67,101 +60,70 @@ async fn answer_batch(worker: &Worker, client: ClientOfTake<'_>, body: &[u8]) ->
         return Err(Problem::too_many_takes(takes.len()));
     }
     // Concurrent, so that a remote store gets them in one batch.
-    let entries = join_all(takes.iter().map(async |take| entry(worker, client, take).await)).await;
+    let entries = join_all(takes.into_iter().map(async |take| entry(worker, client, take).await)).await;
     Ok(json_list(&entries))
 }
 
 /// One entry of a batch's response, in JSON.
-async fn entry(worker: &Worker, client: ClientOfTake<'_>, body: &TakeBody<'_>) -> Vec<u8> {
-    let answered = answer_entry(worker, client, body).await;
-    answered.unwrap_or_else(|problem| serde_json::to_vec(&BatchEntry::Problem(problem)).unwrap_or_default())
+async fn entry(worker: &Worker, client: ClientOfTake<'_>, body: TakeBody<'_>) -> Vec<u8> {
+    let write = |answer: TakeAnswer<'_>, _: &[LimitStatus<'_>], _: &Decision| {
+        serde_json::to_vec(&BatchEntry::Answer(Box::new(answer)))
+    };
+    let written = decide_body(worker, client, body, write).await;
+    // Serializing these types cannot fail.
+    written.unwrap_or_else(|problem| serde_json::to_vec(&BatchEntry::Problem(problem))).unwrap_or_default()
 }
 
-async fn answer_entry(
+/// Decides the take of a body. `write` writes the answer, from the limits after the decision, its time and its outcome.
+async fn decide_body<T>(
     worker: &Worker,
     client: ClientOfTake<'_>,
-    body: &TakeBody<'_>,
-) -> Result<Vec<u8>, Problem> {
-    let requested = body.requested()?;
-    let policies = requested.policies(worker)?;
-    let mut take = requested.under(&policies);
+    mut body: TakeBody<'_>,
+    write: impl FnOnce(TakeAnswer<'_>, &[LimitStatus<'_>], &Decision) -> T,
+) -> Result<T, Problem> {
+    let charges = body.take_charges()?;
+    let find = |charge: &ChargeBody<'_>| worker.policies.find(&worker.state, &charge.policy);
+    let policies = charges.iter().map(find).collect::<Result<SmallVec<[Rc<KnownPolicy>; 1]>, TakeError>>()?;
+    let counted = charges.iter().zip(&policies).map(|(charge, known)| charge.under(known));
+    let mut take = InboundTake { wait: body.wait(), id: body.id.as_deref(), ..InboundTake::now(counted) };
     let taken = decide(worker, client.caller, client.network, &mut take).await?;
-    let statuses = take.limit_statuses(decision_of(&taken), false);
-    let entry = match taken {
-        Ok(permit) => entry_json(TakeAnswer::grant(worker, permit, &statuses)),
-        Err(denied) => entry_json(TakeAnswer::denial(&denied, &statuses)),
-    };
-    Ok(entry)
+    let decision = decision_of(&taken);
+    let statuses = take.limit_statuses(decision, false);
+    // `grant` consumes the permit below; the headers need only the time and the outcome.
+    let decision = Decision::new(decision.now, decision.outcome);
+    Ok(match taken {
+        Ok(permit) => write(TakeAnswer::grant(worker, permit, &statuses), &statuses, &decision),
+        Err(denied) => write(TakeAnswer::denial(&denied, &statuses), &statuses, &decision),
+    })
 }
 
-fn entry_json(answer: TakeAnswer<'_>) -> Vec<u8> {
-    serde_json::to_vec(&BatchEntry::Answer(Box::new(answer))).unwrap_or_default()
-}
-
-/// A take as in its body, before its policies are looked up.
-pub(super) struct RequestedTake<'a> {
-    pub(super) charges: SmallVec<[RequestedCharge<'a>; 1]>,
-    pub(super) wait: Option<Duration>,
-    pub(super) id: Option<&'a str>,
-}
-
-/// A charge as in its body.
-pub(super) struct RequestedCharge<'a> {
-    pub(super) policy: &'a str,
-    pub(super) subject: &'a str,
-    pub(super) amounts: SmallVec<[(&'a str, u64); 2]>,
-}
-
-impl RequestedTake<'_> {
-    /// The policy of each charge.
-    fn policies(&self, worker: &Worker) -> Result<SmallVec<[Rc<KnownPolicy>; 1]>, TakeError> {
-        self.charges.iter().map(|charge| worker.policies.find(&worker.state, charge.policy)).collect()
-    }
-
-    /// The take under the policies of its charges.
-    fn under<'a>(&'a self, policies: &'a [Rc<KnownPolicy>]) -> InboundTake<'a> {
-        let charge = |(requested, known): (&'a RequestedCharge<'_>, &'a Rc<KnownPolicy>)| {
-            known.charge(requested.subject, requested.amounts.iter().copied().collect())
-        };
-        let charges = self.charges.iter().zip(policies).map(charge).collect();
-        InboundTake { charges, wait: self.wait, id: self.id, new_accounts: NewAccounts::default() }
-    }
-}
-
-impl TakeBody<'_> {
-    /// The take, if the body names either one policy or several.
-    pub(super) fn requested(&self) -> Result<RequestedTake<'_>, Problem> {
-        let charges = match (&self.policy, &self.all) {
-            (Some(policy), None) => {
-                SmallVec::from_buf([charge(policy, self.subject.as_deref(), self.cost.as_ref())?])
-            }
-            (None, Some(all)) if self.subject.is_none() && self.cost.is_none() => {
-                all.iter().map(ChargeBody::requested).collect::<Result<_, Problem>>()?
-            }
+impl<'a> TakeBody<'a> {
+    /// Moves the charges out, if the body names either one policy or several.
+    pub(super) fn take_charges(&mut self) -> Result<SmallVec<[ChargeBody<'a>; 1]>, Problem> {
+        let (subject, cost) = (self.subject.take(), self.cost.take());
+        let charges = match (self.policy.take(), self.all.take()) {
+            (Some(policy), None) => SmallVec::from_buf([ChargeBody { policy, subject, cost }]),
+            (None, Some(all)) if subject.is_none() && cost.is_none() => all.into(),
             _ => {
                 let message =
                     "a take has either `policy` with `subject` and `cost`, or `all` with a list of those";
                 return Err(Problem::bad_request(message));
             }
         };
-        let wait = self.wait_ms.filter(|wait| *wait > 0).map(Duration::from_millis);
-        Ok(RequestedTake { charges, wait, id: self.id.as_deref() })
+        charges.iter().try_for_each(|charge| subject_or_shared(charge.subject.as_deref()).map(drop))?;
+        Ok(charges)
+    }
+
+    pub(super) fn wait(&self) -> Option<Duration> {
+        self.wait_ms.filter(|wait| *wait > 0).map(Duration::from_millis)
     }
 }
 
 impl ChargeBody<'_> {
-    fn requested(&self) -> Result<RequestedCharge<'_>, Problem> {
-        charge(&self.policy, self.subject.as_deref(), self.cost.as_ref())
+    fn under<'c>(&'c self, known: &'c KnownPolicy) -> CountedCharge<'c> {
+        let amounts = self.cost.iter().flat_map(Amounts::each).collect();
+        known.charge(self.subject.as_deref().unwrap_or_default(), amounts)
     }
-}
-
-fn charge<'a>(
-    policy: &'a str,
-    subject: Option<&'a str>,
-    cost: Option<&'a Amounts<'_>>,
-) -> Result<RequestedCharge<'a>, Problem> {
-    let amounts = cost.into_iter().flat_map(Amounts::each).collect();
-    Ok(RequestedCharge { policy, subject: subject_or_shared(subject)?, amounts })
 }
 
 /// The subject of a request; left out, the shared one. An empty one comes from an unset variable more often than from a
