@@ -2,7 +2,7 @@
 
 use anstyle::Style;
 use serde::Serialize;
-use tollway::core::{Algorithm, Reading};
+use tollway::core::Reading;
 use tollway::source::Origin;
 use tollway::{Limit, LimitUsage, Policy, Span, Timestamp, Usage};
 
@@ -54,9 +54,9 @@ const CLOCKS_APART_MAX: Span = Span::from_millis(50);
 
 /// The beginning of the window that contains `as_of`.
 pub(crate) fn window_start(limit: &Limit, as_of: Timestamp, resets_at: Timestamp) -> Timestamp {
-    match limit.algorithm() {
-        Algorithm::Window(calendar) => calendar.window_at(as_of).0,
-        _ => resets_at.minus(limit.period().unwrap_or(Span::ZERO)),
+    match limit.calendar() {
+        Some(calendar) => calendar.window_at(as_of).0,
+        None => resets_at.minus(limit.period().unwrap_or(Span::ZERO)),
     }
 }
 
@@ -71,11 +71,11 @@ pub(crate) fn closed_until(
     if as_of.since(now) <= CLOCKS_APART_MAX {
         return None;
     }
-    let end = match limit.algorithm() {
-        Algorithm::Window(calendar) => calendar.window_at(now).1,
+    let end = match limit.calendar() {
+        Some(calendar) => calendar.window_at(now).1,
         // It begins with the first of the takes that are booked.
-        Algorithm::FromFirstCall(period) => resets_at.minus(*period),
-        _ => return None,
+        None if limit.is_window() => resets_at.minus(limit.period()?),
+        None => return None,
     };
     (end > now && end <= as_of).then_some(end)
 }

@@ -57,7 +57,7 @@ impl Terms {
     /// Adds a limit: a quota of `requests` or `tokens`, or `N concurrent`.
     pub fn add_limit(&mut self, text: &str, start: WindowStart) -> Result<(), VendorLimitError> {
         let limit: Limit = text.parse()?;
-        if let Algorithm::Concurrency { .. } = limit.algorithm() {
+        if limit.has_slots() {
             self.concurrent = Some(limit.amount());
         } else {
             let quota = Quota { unit: unit(&limit)?, ..Quota::calls(shape(&limit, start)?) };

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use serde::Serialize;
-use tollway::core::{Algorithm, Calendar};
+use tollway::core::Calendar;
 use tollway::{Config, Limit, Policy};
 
 use crate::failure::Failure;
@@ -147,7 +147,7 @@ fn algorithm_change(before: &Limit, after: &Limit) -> Option<&'static str> {
     }
     match (before.calendar(), after.calendar()) {
         (Some(old), Some(new)) => calendar_change(old, new),
-        (None, _) | (_, None) => (period(old) != period(new)).then_some("period"),
+        (None, _) | (_, None) => (before.period() != after.period()).then_some("period"),
     }
 }
 
@@ -158,17 +158,6 @@ fn calendar_change(old: &Calendar, new: &Calendar) -> Option<&'static str> {
         (Calendar::Every(_), _) => Some("period"),
         _ if same_period => Some("zone"),
         _ => Some("period"),
-    }
-}
-
-fn period(algorithm: &Algorithm) -> Option<tollway::Span> {
-    match algorithm {
-        Algorithm::FromFirstCall(period)
-        | Algorithm::Sliding(period)
-        | Algorithm::Bucket { period, .. }
-        | Algorithm::Paced(period)
-        | Algorithm::Adaptive(period) => Some(*period),
-        Algorithm::Window(_) | Algorithm::Concurrency { .. } => None,
     }
 }
 

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 use tollway::config::Api;
-use tollway::core::{Algorithm, Calendar, WhenStoreFails};
+use tollway::core::{Calendar, WhenStoreFails};
 use tollway::{Config, Limit, Policy, Span, Timestamp};
 use tollway_server::DescriptorRule;
 
@@ -131,18 +131,7 @@ impl PolicyReport {
 
 impl LimitReport {
     fn new(policy: &Policy, limit: &Limit, now: Timestamp) -> Self {
-        let (algorithm, burst, zone) = match limit.algorithm() {
-            Algorithm::Window(Calendar::Every(_)) => ("window", None, None),
-            Algorithm::Window(Calendar::Day(zone) | Calendar::Week(zone) | Calendar::Month(zone)) => {
-                ("window", None, Some(zone.to_string()))
-            }
-            Algorithm::FromFirstCall(_) => ("from first call", None, None),
-            Algorithm::Sliding(_) => ("sliding", None, None),
-            Algorithm::Bucket { burst, .. } => ("bucket", Some(*burst), None),
-            Algorithm::Paced(_) => ("paced", None, None),
-            Algorithm::Adaptive(_) => ("adaptive", None, None),
-            Algorithm::Concurrency { .. } => ("concurrent", None, None),
-        };
+        let zone = limit.calendar().and_then(Calendar::zone).map(ToString::to_string);
         Self {
             address: format!("{}.{}", policy.name(), limit.name()),
             name: limit.name().to_string(),
@@ -150,8 +139,8 @@ impl LimitReport {
             explained: explain::limit(limit, now),
             unit: limit.unit().to_string(),
             amount: limit.amount(),
-            algorithm,
-            burst,
+            algorithm: limit.algorithm_word(),
+            burst: limit.burst(),
             zone,
             next_reset: explain::next_reset(limit, now).map(|at| at.to_string()),
         }

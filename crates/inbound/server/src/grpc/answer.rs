@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use bytes::Bytes;
 use serde::Serialize;
 use smallvec::{SmallVec, smallvec};
-use tollway::core::{Algorithm, Calendar, Decision, Fault, Reading, WhenStoreFails};
+use tollway::core::{Decision, Fault, Reading, WhenStoreFails};
 use tollway::{Limit, Span, TakeError, Timestamp};
 use tollway_inbound::address::Network;
 use tollway_inbound::escapes::escaped;
@@ -310,20 +310,8 @@ fn unit(limit: &Limit) -> Unit {
         (Span::from_days(30), Unit::Month),
         (Span::from_days(365), Unit::Year),
     ];
-    match limit.algorithm() {
-        Algorithm::Window(Calendar::Day(_)) => Unit::Day,
-        Algorithm::Window(Calendar::Week(_)) => Unit::Week,
-        Algorithm::Window(Calendar::Month(_)) => Unit::Month,
-        Algorithm::Window(Calendar::Every(period))
-        | Algorithm::FromFirstCall(period)
-        | Algorithm::Sliding(period)
-        | Algorithm::Bucket { period, .. }
-        | Algorithm::Paced(period)
-        | Algorithm::Adaptive(period) => {
-            NAMED.iter().find(|(length, _)| length == period).map_or(Unit::Unknown, |(_, unit)| *unit)
-        }
-        Algorithm::Concurrency { .. } => Unit::Unknown,
-    }
+    let named = limit.period().and_then(|period| NAMED.iter().find(|(length, _)| *length == period));
+    named.map_or(Unit::Unknown, |(_, unit)| *unit)
 }
 
 /// The JSON that `/v1/authorize` would answer, for the client behind the proxy. The proxy sets the status.

@@ -6,7 +6,7 @@ use std::num::NonZeroU32;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use smallvec::SmallVec;
-use tollway_core::{AccountKey, Algorithm, Charge, Cost, Denial, Limit, Reading, Span, Timestamp};
+use tollway_core::{AccountKey, Charge, Cost, Denial, Limit, Reading, Span, Timestamp};
 
 use crate::outage::local_share::Share;
 
@@ -96,7 +96,7 @@ impl StoreReading<'_> {
             amounts.and_then(|mut amounts| amounts.nth(index)).map_or(0, |(_, amount)| amount)
         };
         let limits = self.charge.policy.limits().iter().zip(self.readings).enumerate();
-        let resetting = limits.filter(|(_, (limit, _))| !has_slots(limit));
+        let resetting = limits.filter(|(_, (limit, _))| !limit.has_slots());
         resetting
             .map(|(index, (limit, reading))| KnownLimit {
                 identity: limit.identity(),
@@ -167,7 +167,7 @@ impl KnownAccounts {
     /// Whether the store said what is left of each limit of an account in the windows that run now.
     pub(crate) fn knows(&self, charge: &Charge, now: Timestamp) -> bool {
         let account = self.by_key.get(&charge.key());
-        let mut resetting = charge.policy.limits().iter().filter(|limit| !has_slots(limit));
+        let mut resetting = charge.policy.limits().iter().filter(|limit| !limit.has_slots());
         account.is_some_and(|account| {
             resetting.all(|limit| account.limit(limit).is_some_and(|known| known.resets_at > now))
         })
@@ -255,10 +255,6 @@ impl KnownLimit {
         }
         fits
     }
-}
-
-fn has_slots(limit: &Limit) -> bool {
-    matches!(limit.algorithm(), Algorithm::Concurrency { .. })
 }
 
 #[cfg(test)]

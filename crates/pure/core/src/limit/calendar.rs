@@ -67,6 +67,14 @@ impl Calendar {
         }
     }
 
+    /// The zone whose midnights end its windows; windows of a fixed length have none.
+    pub fn zone(&self) -> Option<&Zone> {
+        match self {
+            Self::Every(_) => None,
+            Self::Day(zone) | Self::Week(zone) | Self::Month(zone) => Some(zone),
+        }
+    }
+
     /// The longest possible window: an upper bound for expiry.
     pub fn longest(&self) -> Span {
         match self {

@@ -171,6 +171,11 @@ impl Limit {
         &self.algorithm
     }
 
+    /// The word for how it counts: `window`, `from first call`, `sliding`, `bucket`, `paced`, `adaptive` or `concurrent`.
+    pub fn algorithm_word(&self) -> &'static str {
+        words::algorithm_word(&self.algorithm)
+    }
+
     /// The most it could ever grant at once: the burst of a bucket, one of a paced or an adaptive limit, else the amount.
     pub fn capacity(&self) -> u64 {
         self.capacity

@@ -75,7 +75,7 @@ pub(super) fn write_limit(limit: &Limit, f: &mut fmt::Formatter<'_>) -> fmt::Res
     }
 }
 
-fn algorithm_word(algorithm: &Algorithm) -> &'static str {
+pub(super) fn algorithm_word(algorithm: &Algorithm) -> &'static str {
     match algorithm {
         Algorithm::Window(_) => "window",
         Algorithm::FromFirstCall(_) => "from first call",

@@ -1,9 +1,7 @@
 //! What fits the keys: requests of a subject, in windows from the first call, of six lengths. Anything else is refused
 //! before it is combined with what others ask, so that it cannot fail theirs.
 
-use tollway_core::{
-    Action, Algorithm, Charge, Limit, Operation, Period, Policy, REQUESTS, StoreError, Subject,
-};
+use tollway_core::{Action, Charge, Limit, Operation, Period, Policy, REQUESTS, StoreError, Subject};
 
 use super::period::{JOINT, key};
 use crate::error::wrong;
@@ -39,21 +37,13 @@ pub(crate) fn periods(policy: &Policy) -> Result<Vec<Period>, StoreError> {
 }
 
 fn period(limit: &Limit) -> Result<Period, String> {
-    let span = match limit.algorithm() {
-        Algorithm::FromFirstCall(span) => span,
-        Algorithm::Window(_)
-        | Algorithm::Sliding(_)
-        | Algorithm::Bucket { .. }
-        | Algorithm::Paced(_)
-        | Algorithm::Adaptive(_)
-        | Algorithm::Concurrency { .. } => {
-            return Err("its window does not begin with the first call; write `from first call`".to_owned());
-        }
-    };
+    let from_first_call = limit.is_window() && limit.calendar().is_none();
+    let span = limit.period().filter(|_| from_first_call);
+    let span = span.ok_or("its window does not begin with the first call; write `from first call`")?;
     if limit.unit().as_str() != REQUESTS {
         return Err(format!("it counts {}, and the keys count {REQUESTS}", limit.unit()));
     }
-    Period::of(*span).ok_or_else(|| {
+    Period::of(span).ok_or_else(|| {
         format!("there are keys for a second, minute, hour, day, week and month (30 days), not for {span}")
     })
 }

@@ -1,7 +1,7 @@
 //! Checks memory and persistence of a server.
 
 use tollway::Limit;
-use tollway::core::{Algorithm, Calendar, Span};
+use tollway::core::Span;
 
 use super::redis_cli::RedisCli;
 use super::servers::Server;
@@ -131,16 +131,7 @@ fn has_long_limits(config: &WholeConfig) -> bool {
 
 /// Whether a limit's period is a day or longer.
 fn is_long(limit: &Limit) -> bool {
-    match limit.algorithm() {
-        Algorithm::Window(Calendar::Every(period))
-        | Algorithm::FromFirstCall(period)
-        | Algorithm::Sliding(period)
-        | Algorithm::Bucket { period, .. }
-        | Algorithm::Paced(period)
-        | Algorithm::Adaptive(period) => *period >= Span::from_days(1),
-        Algorithm::Window(Calendar::Day(_) | Calendar::Week(_) | Calendar::Month(_)) => true,
-        Algorithm::Concurrency { .. } => false,
-    }
+    limit.period().is_some_and(|period| period >= Span::from_days(1))
 }
 
 fn not_on_disk(cli: &RedisCli) -> Finding {
