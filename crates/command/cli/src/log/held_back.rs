@@ -8,7 +8,7 @@ use tracing::{Event, Subscriber};
 use tracing_subscriber::Layer;
 use tracing_subscriber::layer::Context;
 
-/// Where the limiter logs that its store failed.
+/// Where the limiter logs that its store failed: this module and those in it.
 const OUTAGE: &str = "tollway::outage";
 
 /// Its line for a first failure. Later ones say more than the error.
@@ -55,7 +55,7 @@ pub(super) struct HoldBack;
 
 impl<S: Subscriber> Layer<S> for HoldBack {
     fn event_enabled(&self, event: &Event<'_>, _: Context<'_, S>) -> bool {
-        if event.metadata().target() != OUTAGE {
+        if !event.metadata().target().starts_with(OUTAGE) {
             return true;
         }
         let mut read = Fields::default();
