@@ -1,4 +1,5 @@
-//! The load: POSTs at a fixed rate over connections that stay open, and the time of each from when it was planned.
+//! The load: POSTs at a fixed rate over connections that stay open. A call that is sent late because the one before it took long
+//! counts from its planned time.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -10,9 +11,6 @@ use tokio::time::Instant;
 
 /// As long as a short question.
 const BODY: &str = "{\"model\":\"m\",\"max_tokens\":64,\"messages\":[{\"role\":\"user\",\"content\":\"How long is the longest river of the world, where does it begin, and which countries does it pass on its way?\"}]}";
-
-/// First bytes of streams that are timed.
-const STREAMS: usize = 50;
 
 /// Microseconds and megabytes.
 pub(crate) struct Figures {
@@ -47,10 +45,10 @@ pub(crate) async fn calls(
             stream.set_nodelay(true).unwrap();
             let (mut took, mut planned) = (Vec::new(), start + offset);
             while planned < start + time {
-                tokio::time::sleep_until(planned).await;
+                let from = wait_until(planned).await;
                 stream.write_all(message.as_bytes()).await.unwrap();
                 read_answer(&mut stream).await;
-                took.push(planned.elapsed().as_secs_f64() * 1e6);
+                took.push(from.elapsed().as_secs_f64() * 1e6);
                 planned += every;
             }
             took
@@ -62,24 +60,14 @@ pub(crate) async fn calls(
     Figures { p50: at(50), p99: at(99), cpu: 0.0, memory: 0.0, calls: took.len() as f64 }
 }
 
-/// The median time to the first byte of a stream's first event, in microseconds.
-pub(crate) async fn first_byte(to: SocketAddr, path: &str) -> f64 {
-    let mut took = Vec::new();
-    for _ in 0..STREAMS {
-        let mut stream = TcpStream::connect(to).await.unwrap();
-        stream.set_nodelay(true).unwrap();
-        let message = format!("GET {path} HTTP/1.1\r\nhost: {to}\r\nconnection: close\r\n\r\n");
-        #[allow(clippy::disallowed_methods, reason = "it measures time")]
-        let start = Instant::now();
-        stream.write_all(message.as_bytes()).await.unwrap();
-        let mut bytes = Vec::new();
-        while !bytes.windows(6).any(|part| part == b"data: ") {
-            assert!(stream.read_buf(&mut bytes).await.unwrap() > 0, "the stream has events");
-        }
-        took.push(start.elapsed().as_secs_f64() * 1e6);
+/// When the call begins: now, if it was waited for, because timers wake a millisecond late; otherwise when it was planned.
+#[allow(clippy::disallowed_methods, reason = "it measures time")]
+async fn wait_until(planned: Instant) -> Instant {
+    if Instant::now() > planned {
+        return planned;
     }
-    took.sort_by(f64::total_cmp);
-    took[took.len() / 2]
+    tokio::time::sleep_until(planned).await;
+    Instant::now()
 }
 
 async fn read_answer(stream: &mut TcpStream) {

@@ -7,9 +7,6 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 
-/// The unit of CPU time in `/proc`, the same on every Linux.
-const TICKS_PER_SECOND: f64 = 100.0;
-
 /// A proxy that runs, killed when dropped.
 pub(crate) struct Proxy {
     pub(crate) address: SocketAddr,
@@ -20,9 +17,8 @@ pub(crate) struct Proxy {
 
 impl Proxy {
     /// `tollway gateway` of the folder that this program is in, with limits that no call reaches.
-    pub(crate) fn gateway(vendor: SocketAddr) -> Self {
-        let program = std::env::current_exe().unwrap().with_file_name("tollway");
-        assert!(program.is_file(), "build it first: cargo build --profile dist -p tollway-cli");
+    pub(crate) fn gateway(vendor: SocketAddr, store: &str) -> Self {
+        let program = built_command();
         let config = format!(
             "[apis.vendor]\nbase_url = \"http://{vendor}/v1\"\nrate = \"off\"\nlimits = [\"1G / second\", \"1G tokens / second\"]\ncost = {{ tokens = \"bytes / 4\" }}\n"
         );
@@ -36,7 +32,7 @@ impl Proxy {
             "--workers",
             "1",
             "--store",
-            "memory:",
+            store,
             "--listen",
             &address.to_string(),
         ]);
@@ -93,22 +89,18 @@ impl Proxy {
         let started = command.current_dir(folder.path()).stdout(Stdio::null()).spawn();
         let process = started.unwrap_or_else(|error| panic!("{:?}: {error}", command.get_program()));
         let proxy = Self { address, path: path.to_owned(), process, _folder: folder };
-        for _ in 0..600 {
-            if TcpStream::connect(address).is_ok() {
-                return proxy;
-            }
-            std::thread::sleep(Duration::from_millis(100));
-        }
-        panic!("{:?} does not listen", command.get_program())
+        wait_for(address, &command.get_program().to_string_lossy());
+        proxy
     }
 
-    /// The CPU time of the process so far.
+    /// The CPU time of its threads so far, of the scheduler: `/proc/PID/stat` has hundredths of a second only.
     pub(crate) fn cpu(&self) -> Duration {
-        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.process.id())).unwrap();
-        let after_name = stat.rsplit(')').next().unwrap();
-        let ticks: u64 =
-            after_name.split_whitespace().skip(11).take(2).map(|ticks| ticks.parse::<u64>().unwrap()).sum();
-        Duration::from_secs_f64(ticks as f64 / TICKS_PER_SECOND)
+        let tasks = std::fs::read_dir(format!("/proc/{}/task", self.process.id())).unwrap();
+        let nanos = tasks.filter_map(|task| {
+            let text = std::fs::read_to_string(task.ok()?.path().join("schedstat")).ok()?;
+            text.split_whitespace().next()?.parse::<u64>().ok()
+        });
+        Duration::from_nanos(nanos.sum())
     }
 
     /// Its resident memory now.
@@ -124,6 +116,58 @@ impl Drop for Proxy {
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
+}
+
+/// A Redis for one gateway, killed when dropped.
+pub(crate) struct Redis {
+    pub(crate) url: String,
+    process: Child,
+    _folder: TempDir,
+}
+
+impl Redis {
+    pub(crate) fn start() -> Self {
+        let (address, folder) = (free(), TempDir::new().unwrap());
+        let mut command = Command::new("redis-server");
+        command.args(["--save", "", "--bind", "127.0.0.1", "--port", &address.port().to_string()]);
+        command.arg("--dir").arg(folder.path());
+        let process = command.stdout(Stdio::null()).spawn().unwrap();
+        wait_for(address, "redis-server");
+        Self { url: format!("redis://{address}/0"), process, _folder: folder }
+    }
+}
+
+impl Drop for Redis {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// The command, built with the profile of this program. Cargo does nothing if it is up to date.
+fn built_command() -> PathBuf {
+    let own = std::env::current_exe().unwrap();
+    let profile = own.parent().and_then(|folder| folder.file_name()).unwrap().to_str().unwrap();
+    let profile = if profile == "debug" { "dev" } else { profile };
+    if let Some(cargo) = std::env::var_os("CARGO") {
+        let built = Command::new(cargo)
+            .args(["build", "--quiet", "--profile", profile, "-p", "tollway-cli"])
+            .status();
+        assert!(built.unwrap().success(), "the command is built");
+    }
+    let program = own.with_file_name("tollway");
+    assert!(program.is_file(), "build it first: cargo build --profile {profile} -p tollway-cli");
+    program
+}
+
+fn wait_for(address: SocketAddr, what: &str) {
+    for _ in 0..600 {
+        if TcpStream::connect(address).is_ok() {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    panic!("{what} does not listen")
 }
 
 /// A free port, as far as one can know.

@@ -15,8 +15,8 @@ use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpListener;
 
-/// As long as a short answer of a language model.
-const ANSWER: &[u8] = &[b'x'; 360];
+/// A short answer of a language model.
+const ANSWER: &[u8] = br#"{"id":"chatcmpl-0123456789","object":"chat.completion","created":1700000000,"model":"m","choices":[{"index":0,"message":{"role":"assistant","content":"The Nile, of 6,650 km: it begins in Burundi or Rwanda, and passes eleven countries on its way to the sea."},"finish_reason":"stop"}],"usage":{"prompt_tokens":41,"completion_tokens":29,"total_tokens":70}}"#;
 const EVENT: &[u8] = b"data: {\"choices\":[{\"delta\":{\"content\":\"word\"}}]}\n\n";
 const EVENTS: usize = 20;
 const EVENT_EVERY: Duration = Duration::from_millis(10);

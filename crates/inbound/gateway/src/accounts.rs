@@ -122,6 +122,13 @@ impl Accounts {
         Ok(limits)
     }
 
+    /// Calls of an api that were sent and have no answer yet.
+    pub(crate) fn in_flight(&self, api: &str) -> u64 {
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let of_api = known.iter().filter(|(name, _)| name.api == api);
+        of_api.map(|(_, known)| known.limits.in_flight()).fold(0, u64::saturating_add)
+    }
+
     /// Tells the store what was seen of vendors' answers, before the process ends.
     pub(crate) async fn flush(&self) {
         let known: Vec<ApiLimiter> = {

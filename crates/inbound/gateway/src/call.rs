@@ -3,17 +3,18 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use http::{Request, Response};
+use http::{Request, Response, StatusCode};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use tollway::Timestamp;
 use tollway::config::Api;
-use tollway_client::{ApiBody, ApiLimiter, Attempts, CallError, CallOptions};
+use tollway_client::{ApiBody, ApiLimiter, Attempts, CallOptions};
 use tollway_server::{Client, HandledBody};
 
 use crate::estimate::{self, Wanted};
 use crate::gateway::Worker;
 use crate::learn::Learner;
+use crate::metrics::{CountedCall, Outcome};
 use crate::refusal::{REFUSED_BY, Refusal};
 use crate::request_body::{Kept, RequestBody};
 use crate::target::Target;
@@ -103,15 +104,25 @@ impl ReadyCall {
     pub(crate) async fn send(self) -> Result<Response<HandledBody>, Refusal> {
         let clock = Arc::clone(self.worker.accounts.limiter().clock());
         let http = self.worker.http().map_err(|error| Refusal::wrong_config(error.to_string()))?;
+        let counted = self.worker.counts.begin(self.api.name().as_str());
         if let Some(learner) = &self.worker.learner {
-            return watch(http, self.request, learner, &self.api).await;
+            let watched = watch(http, self.request, learner, &self.api).await;
+            counted.ended(if watched.is_ok() { Outcome::Answered } else { Outcome::Failed });
+            return watched;
         }
         let dialect = self.api.dialect();
         match self.limits.forward(http, self.request, &self.options).await {
             Ok(response) => {
-                Ok(answer(response, dialect.map(|dialect| dialect.name()), self.began, clock.now()))
+                let dialect = dialect.map(|dialect| dialect.name());
+                Ok(answer(response, dialect, self.began, clock.now(), counted))
             }
-            Err(error) => Err(refusal(&error)),
+            Err(error) => {
+                tracing::debug!(%error, "a call got no answer of the vendor");
+                let refusal = Refusal::of_call(&error);
+                let is_late = refusal.status() == StatusCode::TOO_MANY_REQUESTS;
+                counted.ended(if is_late { Outcome::Refused } else { Outcome::Failed });
+                Err(refusal)
+            }
         }
     }
 }
@@ -122,11 +133,15 @@ fn answer(
     dialect: Option<&str>,
     began: Timestamp,
     now: Timestamp,
+    counted: CountedCall,
 ) -> Response<HandledBody> {
     headers::for_caller(response.headers_mut());
     let attempts: Vec<_> = Attempts::of(response.extensions()).to_vec();
     timing::add(response.headers_mut(), began, now, &attempts);
-    if attempts.last().is_some_and(|attempt| attempt.refusal.is_some()) {
+    counted.waited(timing::waited(&attempts));
+    let was_refused = attempts.last().is_some_and(|attempt| attempt.refusal.is_some());
+    counted.ended(if was_refused { Outcome::VendorRefused } else { Outcome::Answered });
+    if was_refused {
         let by = format!("vendor; dialect={}", dialect.unwrap_or("detected"));
         if let Ok(by) = by.try_into() {
             response.headers_mut().insert(REFUSED_BY, by);
@@ -141,21 +156,17 @@ fn answer(
 async fn watch(
     http: &reqwest::Client,
     request: reqwest::Request,
-    learner: &Learner,
+    learner: &Arc<Learner>,
     api: &Arc<Api>,
 ) -> Result<Response<HandledBody>, Refusal> {
     let watched = learner.begin(api);
     let sent = http.execute(request).await;
     // The query may carry a secret.
     let response = sent.map_err(|error| Refusal::no_answer(&error.without_url()))?;
-    watched.answered(response.status(), response.headers());
     let mut response: Response<reqwest::Body> = response.into();
+    let (status, body) = (response.status(), std::mem::take(response.body_mut()));
+    let body = watched.answered(status, response.headers(), body);
     headers::for_caller(response.headers_mut());
     response.extensions_mut().clear();
-    Ok(response.map(|body| body.map_err(Into::into).boxed_unsync()))
-}
-
-fn refusal(error: &CallError) -> Refusal {
-    tracing::debug!(%error, "a call got no answer of the vendor");
-    Refusal::of_call(error)
+    Ok(response.map(|_| body.map_err(Into::into).boxed_unsync()))
 }

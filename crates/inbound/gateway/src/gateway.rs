@@ -6,18 +6,20 @@ use std::sync::Arc;
 use http::{Request, Response};
 use hyper::body::Incoming;
 use tollway::config::Api;
-use tollway::{Config, Limiter};
+use tollway::{Config, Limiter, StoreUrl};
 use tollway_client::{ClientError, forwarding_client};
 use tollway_server::{
-    Client, HandledBody, HandledFuture, HttpHandler, ListenAddress, Listeners, ServeError, Server,
-    ServerConfig,
+    Client, HandledBody, HandledFuture, HttpHandler, ListenAddress, Listeners, ProgramSamples, ServeError,
+    Server, ServerConfig,
 };
 
 use crate::accounts::Accounts;
 use crate::call::call;
 use crate::learn::Learner;
+use crate::metrics::CallCounts;
 use crate::request_body::KeptBytes;
 use crate::timing;
+use crate::vendor_addresses::VendorAddresses;
 
 /// Serves the apis of a limiter to programs in any language.
 pub struct Gateway {
@@ -79,20 +81,32 @@ impl Gateway {
         }
         check_credentials(&apis, &config.listen, config)?;
         // So that a machine without certificates is found at the start, and not by each worker.
-        forwarding_client()?;
+        forwarding_client(Arc::new(VendorAddresses::new(limiter.clone())))?;
         let accounts =
             Accounts::new(limiter.clone()).map_err(|error| GatewayError::Random(error.to_string()))?;
         let accounts = Arc::new(accounts);
         if let Err(error) = accounts.share_secret().await {
             tracing::warn!(%error, "the store keeps no secret for accounts yet; they are known to this gateway only");
         }
-        let of_worker = (Arc::clone(&accounts), learner.clone());
+        let counts = Arc::new(CallCounts::default());
+        let of_worker = (Arc::clone(&accounts), Arc::clone(&counts), learner.clone());
         let make_handler = move || -> Rc<dyn HttpHandler> {
-            let (accounts, learner) = of_worker.clone();
-            Rc::new(Handler { worker: Rc::new(Worker::new(accounts, learner)) })
+            let (accounts, counts, learner) = of_worker.clone();
+            Rc::new(Handler { worker: Rc::new(Worker::new(accounts, counts, learner)) })
         };
-        let server = Server::for_gateway(limiter, config, Arc::new(make_handler))?;
+        let of_metrics = Arc::clone(&accounts);
+        let samples: ProgramSamples = Arc::new(move || {
+            let samples = counts.samples(&of_metrics);
+            Box::pin(std::future::ready(Ok(samples)))
+        });
+        let server = Server::for_gateway(limiter, config, Arc::new(make_handler), samples)?;
         Ok(Self { server, accounts, learner, listen: config.listen.clone() })
+    }
+
+    /// Sets the store's URL, so that the log and the administration can name the store.
+    #[must_use]
+    pub fn with_store_at(self, store: &StoreUrl) -> Self {
+        Self { server: self.server.with_store_at(store), ..self }
     }
 
     /// Serves until `shutdown` is ready; calls in flight then have the config's grace.
@@ -156,6 +170,7 @@ fn check_credentials(
 /// What the calls of one worker thread share.
 pub(crate) struct Worker {
     pub(crate) accounts: Arc<Accounts>,
+    pub(crate) counts: Arc<CallCounts>,
     /// Made at the first call. Connections stay on their worker, whose runtime serves them.
     http: std::cell::OnceCell<reqwest::Client>,
     pub(crate) kept: KeptBytes,
@@ -164,8 +179,8 @@ pub(crate) struct Worker {
 }
 
 impl Worker {
-    fn new(accounts: Arc<Accounts>, learner: Option<Arc<Learner>>) -> Self {
-        Self { accounts, http: std::cell::OnceCell::new(), kept: KeptBytes::default(), learner }
+    fn new(accounts: Arc<Accounts>, counts: Arc<CallCounts>, learner: Option<Arc<Learner>>) -> Self {
+        Self { accounts, counts, http: std::cell::OnceCell::new(), kept: KeptBytes::default(), learner }
     }
 
     /// The HTTP client for vendors.
@@ -173,7 +188,8 @@ impl Worker {
         match self.http.get() {
             Some(http) => Ok(http),
             None => {
-                let http = forwarding_client()?;
+                let resolver = VendorAddresses::new(self.accounts.limiter().clone());
+                let http = forwarding_client(Arc::new(resolver))?;
                 Ok(self.http.get_or_init(|| http))
             }
         }

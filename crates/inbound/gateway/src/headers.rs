@@ -49,7 +49,7 @@ pub(crate) fn check<B>(request: &Request<B>) -> Result<(), Refusal> {
     if headers.contains_key(UPGRADE) {
         return Err(Refusal::not_supported("the gateway passes no upgrades on, such as to WebSocket"));
     }
-    // hyper has dropped a length beside it, and the body is framed again for the vendor.
+    // The server has refused a length beside it.
     if headers.contains_key(TRANSFER_ENCODING) {
         let mut codings = headers.get_all(TRANSFER_ENCODING).iter();
         let is_chunked = |coding: &HeaderValue| coding.as_bytes().eq_ignore_ascii_case(b"chunked");
@@ -89,6 +89,11 @@ pub(crate) fn for_vendor(headers: &mut HeaderMap, api: &Api, client: Client) -> 
     if api.headers().iter().any(|header| header.holds_credential()) {
         CREDENTIALS.iter().for_each(|name| drop(headers.remove(name)));
     }
+    // So that no log shows them, whatever prints headers.
+    headers
+        .iter_mut()
+        .filter(|(name, _)| CREDENTIALS.contains(name))
+        .for_each(|(_, value)| value.set_sensitive(true));
     for header in api.headers() {
         let Ok(name) = HeaderName::try_from(header.name()) else { continue };
         if !header.holds_credential() && headers.contains_key(&name) {

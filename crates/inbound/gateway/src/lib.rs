@@ -23,11 +23,12 @@
 //! 4. **`request_body`**: kept for a retry up to a bound, else streamed. `estimate`: the tokens that it asks for.
 //! 5. **`call`**: waits for its permits, calls the vendor, and passes the answer on as it comes. `keepalive` writes to
 //!    callers that wait for a stream, `timing` says where the time went.
+//!    `vendor_addresses` keeps names of vendors from leading to this machine or its network.
 //! 6. **`refusal`**: what the gateway answers itself.
 //!
 //! A gateway that learns ([`Gateway::learning`]) limits nothing: `learn` watches, and writes what it saw as a config.
 //!
-//! `gateway` puts this together, `exports` are the variables that point SDKs here, `bounds` has every bound.
+//! `metrics` counts what came of calls, for the listener of `admin`. `gateway` puts this together, `exports` are the variables that point SDKs here, `bounds` has every bound.
 
 #![forbid(unsafe_code)]
 
@@ -40,11 +41,14 @@ mod gateway;
 mod headers;
 mod keepalive;
 mod learn;
+mod metrics;
 mod refusal;
 mod request_body;
 mod target;
 mod timing;
+mod vendor_addresses;
 mod wishes;
 
 pub use exports::{Export, exports};
 pub use gateway::{Gateway, GatewayError};
+pub use metrics::GATEWAY_METRICS;

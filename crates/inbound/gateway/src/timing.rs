@@ -10,12 +10,9 @@ const SERVER_TIMING: HeaderName = HeaderName::from_static("server-timing");
 /// Adds the timing of an answer that is ready at `now`. Refused attempts count as waiting.
 pub(crate) fn add(headers: &mut HeaderMap, began: Timestamp, now: Timestamp, attempts: &[Attempt]) {
     let total = now.since(began);
-    let (wait, vendor) = match (attempts.first(), attempts.last()) {
-        (Some(first), Some(last)) => {
-            let before = Span::from(first.waited);
-            (last.at.since(first.at).plus(before), now.since(last.at))
-        }
-        _ => (total, Span::ZERO),
+    let (wait, vendor) = match attempts.last() {
+        Some(last) => (waited(attempts), now.since(last.at)),
+        None => (total, Span::ZERO),
     };
     let own = total.as_micros().saturating_sub(wait.as_micros()).saturating_sub(vendor.as_micros());
     let mut text = format!("wait;dur={}, tollway;dur={}", millis(wait.as_micros()), millis(own));
@@ -25,6 +22,14 @@ pub(crate) fn add(headers: &mut HeaderMap, began: Timestamp, now: Timestamp, att
     // A vendor may have one, too: both count.
     if let Ok(value) = HeaderValue::try_from(text) {
         headers.append(SERVER_TIMING, value);
+    }
+}
+
+/// How long a call waited until its last attempt was sent.
+pub(crate) fn waited(attempts: &[Attempt]) -> Span {
+    match (attempts.first(), attempts.last()) {
+        (Some(first), Some(last)) => last.at.since(first.at).plus(Span::from(first.waited)),
+        _ => Span::ZERO,
     }
 }
 

@@ -26,7 +26,7 @@ pub enum ServeError {
     },
     /// Administration would be open to other machines without a token.
     #[error(
-        "the administration would listen on {0}, which other machines can reach, without a token; set one ([server.tokens]), or listen on 127.0.0.1 or a unix socket"
+        "the administration would listen on {0}, which other machines can reach, without a token; set one ([server.tokens], or `admin_token` of [gateway]), or listen on 127.0.0.1 or a unix socket"
     )]
     OpenAdministration(ListenAddress),
     /// Metrics would be open to other machines without a token.

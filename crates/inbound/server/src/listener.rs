@@ -66,9 +66,14 @@ impl Listeners {
         Ok(Self(vec![(ListenerKind::Metrics, listener)]))
     }
 
-    /// Binds the address of a gateway ([`Server::for_gateway`](crate::Server::for_gateway)).
+    /// Binds the addresses of a gateway ([`Server::for_gateway`](crate::Server::for_gateway)): that of its calls first, and
+    /// that of its administration.
     pub async fn bind_gateway(config: &ServerConfig) -> Result<Self, ServeError> {
-        Ok(Self(vec![(ListenerKind::Gateway, Listener::bind(&config.listen).await?)]))
+        let mut listeners = vec![(ListenerKind::Gateway, Listener::bind(&config.listen).await?)];
+        if let Some(admin) = &config.admin {
+            listeners.push((ListenerKind::Administration, Listener::bind(admin).await?));
+        }
+        Ok(Self(listeners))
     }
 
     /// The address of each listener.

@@ -55,7 +55,7 @@ pub struct Server {
     hurried: Notify,
 }
 
-/// Reads the metrics of a program that serves nothing else, or says why it cannot.
+/// Reads the metrics of a program, besides those of its limiter, or says why it cannot.
 pub type ProgramSamples =
     Arc<dyn Fn() -> Pin<Box<dyn Future<Output = Result<Vec<Sample>, String>> + Send>> + Send + Sync>;
 
@@ -71,7 +71,7 @@ pub(crate) struct ServerState {
     pub(crate) observed: ObservedAnswers,
     pub(crate) unknown_host_logged: OnceAMinute,
     pub(crate) wrong_tokens: WrongTokens,
-    /// Of a server that serves only metrics.
+    /// Of a gateway, and of a server that serves only metrics.
     pub(crate) program_samples: Option<ProgramSamples>,
     /// Of a gateway.
     pub(crate) make_handler: Option<MakeHandler>,
@@ -90,6 +90,11 @@ impl ServerState {
     pub(crate) fn note_wrong_token(&self, peer: Peer, listener: ListenerKind) {
         count(&self.counts.at(listener).wrong_tokens);
         self.wrong_tokens.log(&self.limiter, peer, listener);
+    }
+
+    /// Whether a program that is no server has its metrics served.
+    pub(crate) fn serves_only_metrics(&self) -> bool {
+        self.program_samples.is_some() && self.make_handler.is_none()
     }
 
     /// Whether the server is draining or stopping.
@@ -132,13 +137,16 @@ impl Server {
     }
 
     /// Creates a server whose requests a handler answers, one of them on each worker thread: a gateway. Names, web pages and
-    /// the token for decisions are checked before. It serves [`Listeners::bind_gateway`].
+    /// the token for decisions are checked before. It serves [`Listeners::bind_gateway`]; its administration has `samples`, too.
     pub fn for_gateway(
         limiter: Limiter,
         config: &ServerConfig,
         make_handler: MakeHandler,
+        samples: ProgramSamples,
     ) -> Result<Self, ServeError> {
-        let mut server = Self::with(limiter, config.clone(), Rules::new(config)?, Seal::of_process()?, None);
+        let rules = Rules::new(config)?;
+        config.admin.iter().try_for_each(|admin| check_administration(admin, &rules))?;
+        let mut server = Self::with(limiter, config.clone(), rules, Seal::of_process()?, Some(samples));
         // There is no other reference before the server serves.
         if let Some(state) = Arc::get_mut(&mut server.state) {
             state.make_handler = Some(make_handler);
@@ -149,6 +157,7 @@ impl Server {
     /// Applies another config to a gateway: limits, names, web pages and the token. On an error nothing changes.
     pub fn reload_gateway(&self, limits: &tollway::Config, config: &ServerConfig) -> Result<(), ServeError> {
         let rules = Rules::new(config)?;
+        self.config.admin.iter().try_for_each(|admin| check_administration(admin, &rules))?;
         self.state.limiter.replace_config(limits);
         self.state.rules.store(Arc::new(rules));
         Ok(())
@@ -262,7 +271,7 @@ impl Server {
             self.state.observed.flush().await;
             administration.close().await;
         };
-        if self.state.program_samples.is_some() {
+        if self.state.serves_only_metrics() {
             // The program watches its store itself, and there are no permits.
             served.await;
             return Ok(());

@@ -1,10 +1,13 @@
 //! Calls of other programs, which come with their own addresses and headers: what a gateway sends.
 
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use http::Response;
 use http_body::Body as _;
 use reqwest::Body;
+use reqwest::dns::Resolve;
 
 use crate::attempts::{Call, CallOptions};
 use crate::body::ApiBody;
@@ -44,7 +47,12 @@ impl ApiLimiter {
 impl ApiLimiter {
     /// Whether no call uses it, and nothing is left to tell the store.
     pub fn is_idle(&self) -> bool {
-        std::sync::Arc::strong_count(&self.state) == 1
+        Arc::strong_count(&self.state) == 1
+    }
+
+    /// Calls of this process that were sent and have no answer yet.
+    pub fn in_flight(&self) -> u64 {
+        self.state.in_flight.load(Ordering::Relaxed)
     }
 
     /// Whether a limit of the api counts more than calls, so that estimates of tokens matter.
@@ -55,10 +63,12 @@ impl ApiLimiter {
     }
 }
 
-/// An HTTP client for [`ApiLimiter::forward`]: it passes redirects and compressed bodies on as they are.
-pub fn forwarding_client() -> Result<reqwest::Client, ClientError> {
+/// An HTTP client for [`ApiLimiter::forward`]: it passes redirects and compressed bodies on as they are, and connects to the
+/// addresses that `resolver` finds.
+pub fn forwarding_client(resolver: Arc<dyn Resolve>) -> Result<reqwest::Client, ClientError> {
     use_ring();
     let builder = reqwest::Client::builder()
+        .dns_resolver(resolver)
         .redirect(reqwest::redirect::Policy::none())
         .referer(false)
         .connect_timeout(CONNECT_TIMEOUT)

@@ -50,6 +50,9 @@ pub(crate) struct Arguments {
     /// Where to listen: IP:PORT or unix:PATH [default: the config's, else 127.0.0.1:4000]
     #[arg(long, value_name = "ADDRESS")]
     listen: Option<ListenAddress>,
+    /// Where to serve /metrics, /health and /ready [default: the config's, else nowhere]
+    #[arg(long, value_name = "ADDRESS")]
+    admin: Option<ListenAddress>,
     /// Number of worker threads [default: the config's, else one per core]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1_024))]
     workers: Option<u16>,
@@ -72,8 +75,9 @@ impl Arguments {
     /// The listener's config: the command line overrides the file.
     fn over(&self, config: ServerConfig) -> ServerConfig {
         let listen = self.listen.clone().unwrap_or(config.listen);
+        let admin = self.admin.clone().or(config.admin);
         let workers = self.workers.map_or(config.workers, |workers| Some(workers.into()));
-        ServerConfig { listen, workers, ..config }
+        ServerConfig { listen, admin, workers, ..config }
     }
 }
 
@@ -103,6 +107,7 @@ async fn serve(setup: Setup, arguments: &Arguments, context: &Context) -> Result
         false => Gateway::new(limiter.clone(), &fitting).await?,
         true => Gateway::learning(limiter.clone(), &fitting).await?,
     };
+    let gateway = gateway.with_store_at(&store);
     let listeners = Listeners::bind_gateway(&config).await?;
     // Before the addresses are printed, so that no signal is missed.
     let mut signals = StopSignals::listen()?;

@@ -19,7 +19,8 @@ pub(super) fn print(
     context: &Context,
 ) -> Result<(), Failure> {
     let output = context.output();
-    let listen = listeners.addresses().into_iter().next().map(|(_, address)| address);
+    let mut addresses = listeners.addresses().into_iter().map(|(_, address)| address);
+    let (listen, admin) = (addresses.next(), addresses.next());
     let url = listen.as_ref().and_then(|listen| address(listen, config.tls.is_some()));
     let apis = limiter.apis();
     if output.is_json() {
@@ -32,6 +33,9 @@ pub(super) fn print(
             "store": store.to_string(),
             "apis": urls.collect::<Map<_, _>>(),
         });
+        if let Some(admin) = &admin {
+            message["admin"] = admin.to_string().into();
+        }
         if let Some(error) = unreachable {
             message["store_error"] = error.to_string().into();
         }
@@ -40,6 +44,10 @@ pub(super) fn print(
         if let Some(listen) = &listen {
             let place = url.clone().unwrap_or_else(|| listen.to_string());
             output.line(format_args!("{:9} {STRONG}{place}{STRONG:#}", "gateway"))?;
+        }
+        if let Some(admin) = &admin {
+            let place = address(admin, config.tls.is_some()).unwrap_or_else(|| admin.to_string());
+            output.line(format_args!("{:9} {STRONG}{place}{STRONG:#}", "admin"))?;
         }
         output.line(format_args!("{:9} {FAINT}{store}{FAINT:#}", "store"))?;
         if let Some(error) = unreachable {

@@ -47,19 +47,23 @@ impl Running {
     }
 
     fn get(&self, path: &str) -> String {
-        let mut stream = TcpStream::connect(&self.address).unwrap();
-        stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
-        let headers = format!("host: localhost\r\nconnection: close\r\nauthorization: Bearer {SECRET}\r\n");
-        write!(stream, "GET {path}?key={SECRET} HTTP/1.1\r\n{headers}\r\n").unwrap();
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).unwrap();
-        answer
+        get(&self.address, path)
     }
 
     fn signal(&self, signal: &str) {
         let sent = Command::new("kill").args([signal, &self.process.id().to_string()]).status().unwrap();
         assert!(sent.success());
     }
+}
+
+fn get(address: &str, path: &str) -> String {
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+    let headers = format!("host: localhost\r\nconnection: close\r\nauthorization: Bearer {SECRET}\r\n");
+    write!(stream, "GET {path}?key={SECRET} HTTP/1.1\r\n{headers}\r\n").unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer
 }
 
 impl Drop for Running {
@@ -105,9 +109,11 @@ async fn a_gateway_serves_every_api_until_a_signal() {
         format!("[apis.{name}]\nbase_url = \"{}\"\nrate = \"off\"\nlimits = [\"{limit}\"]\n", vendor.url())
     };
     let home = Home::with_config(&api("one", "1000 / minute"));
-    let mut running = Running::start(&home, &["--log-level", "debug"]);
-    assert_eq!(running.lines[1], "store     memory:");
-    assert_eq!(running.lines[2], format!("export ONE_BASE_URL=http://{}/one", running.address));
+    let mut running = Running::start(&home, &["--log-level", "debug", "--admin", "127.0.0.1:0"]);
+    let admin = running.lines[1].strip_prefix("admin     http://").unwrap().to_owned();
+    assert_eq!(running.lines[2], "store     memory:");
+    assert_eq!(running.lines[3], format!("export ONE_BASE_URL=http://{}/one", running.address));
+    assert!(get(&admin, "/ready").starts_with("HTTP/1.1 200"), "{}", get(&admin, "/ready"));
     assert!(running.get("/one/a").starts_with("HTTP/1.1 200"), "{}", running.get("/one/a"));
     assert!(running.get("/two/a").starts_with("HTTP/1.1 404"));
     home.write("tollway.toml", api("one", "1000 / minute") + &api("two", "1000 / minute"));
@@ -116,6 +122,8 @@ async fn a_gateway_serves_every_api_until_a_signal() {
     }
     vendor.stop().await;
     assert!(running.get("/two/a").starts_with("HTTP/1.1 502"));
+    let told = get(&admin, "/metrics");
+    assert!(told.contains(r#"tollway_gateway_calls_total{api="two",outcome="failed"} 1"#), "{told}");
     running.signal("-TERM");
     assert_eq!(running.process.wait().unwrap().code(), Some(0));
     let mut log = String::new();

@@ -1,9 +1,11 @@
 //! Watching instead of limiting: what the answers of vendors and the traffic say about their limits.
 //!
-//! `seen` is what is kept of each api, `report` writes it as a section of a config, with the evidence for each line.
+//! `watched_body` reads answers along while they pass, `seen` is what is kept of each api, `report` writes it as a section of
+//! a config, with the evidence for each line.
 
 mod report;
 mod seen;
+mod watched_body;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,9 +13,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use http::{HeaderMap, StatusCode};
 use tollway::config::Api;
 use tollway::{Clock, Timestamp};
-use tollway_dialects::{Dialect, VendorResponse};
+use tollway_dialects::Dialect;
 
 use seen::Seen;
+use watched_body::WatchedBody;
 
 /// What was seen of every api since the start.
 pub(crate) struct Learner {
@@ -22,9 +25,9 @@ pub(crate) struct Learner {
 }
 
 /// A call that is in flight until it is dropped.
-pub(crate) struct Watched<'l> {
-    learner: &'l Learner,
-    api: &'l Arc<Api>,
+pub(crate) struct Watched {
+    learner: Arc<Learner>,
+    api: Arc<Api>,
 }
 
 impl Learner {
@@ -33,9 +36,10 @@ impl Learner {
     }
 
     /// A call is about to be sent.
-    pub(crate) fn begin<'l>(&'l self, api: &'l Arc<Api>) -> Watched<'l> {
-        self.change(api, |seen, now| seen.sent(now));
-        Watched { learner: self, api }
+    pub(crate) fn begin(self: &Arc<Self>, api: &Arc<Api>) -> Watched {
+        let watched = Watched { learner: Arc::clone(self), api: Arc::clone(api) };
+        watched.change(|seen, now| seen.sent(now));
+        watched
     }
 
     /// What was learned, as sections of a config.
@@ -43,31 +47,31 @@ impl Learner {
         self.lock().values().map(|(api, seen)| report::section(api, seen)).collect::<Vec<_>>().join("\n")
     }
 
-    fn change(&self, api: &Arc<Api>, change: impl FnOnce(&mut Seen, Timestamp)) {
-        let now = self.clock.now();
-        // As many entries as the config has apis.
-        let mut apis = self.lock();
-        let (_, seen) =
-            apis.entry(api.name().to_string()).or_insert_with(|| (Arc::clone(api), Seen::new(now)));
-        change(seen, now);
-    }
-
     fn lock(&self) -> MutexGuard<'_, BTreeMap<String, (Arc<Api>, Seen)>> {
         self.apis.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Watched<'_> {
-    /// The vendor has answered. Bodies are not read: they belong to the caller.
-    pub(crate) fn answered(self, status: StatusCode, headers: &HeaderMap) {
+impl Watched {
+    /// The vendor has answered. The body that this returns passes as it comes, and is read along.
+    pub(crate) fn answered<B>(self, status: StatusCode, headers: &HeaderMap, body: B) -> WatchedBody<B> {
         let dialect = self.api.dialect().unwrap_or_else(|| Dialect::detect(headers));
-        let observed = dialect.observe(&VendorResponse { status, headers, body: &[] });
-        self.learner.change(self.api, |seen, now| seen.answered(status, dialect.name(), &observed, now));
+        WatchedBody::new(self, dialect, status, headers, body)
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Seen, Timestamp)) {
+        let now = self.learner.clock.now();
+        // As many entries as the config has apis.
+        let mut apis = self.learner.lock();
+        let (_, seen) = apis
+            .entry(self.api.name().to_string())
+            .or_insert_with(|| (Arc::clone(&self.api), Seen::new(now)));
+        change(seen, now);
     }
 }
 
-impl Drop for Watched<'_> {
+impl Drop for Watched {
     fn drop(&mut self) {
-        self.learner.change(self.api, |seen, _| seen.ended());
+        self.change(|seen, _| seen.ended());
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use tollway::Span;
 use tollway::config::Api;
 
-use super::seen::{QuotaSeen, Seen};
+use super::seen::{QuotaSeen, Seen, Unread};
 
 /// Windows that vendors use. One that no answer tells is the shortest of them that is as long as every reset.
 const WINDOWS: [(&str, u64); 4] = [("second", 1), ("minute", 60), ("hour", 3_600), ("day", 86_400)];
@@ -31,7 +31,7 @@ fn write(text: &mut String, api: &Api, seen: &Seen) -> std::fmt::Result {
     writeln!(text, "[apis.{}]", api.name())?;
     writeln!(text, "base_url = {:?}", api.base_url())?;
     if let Some(dialect) = seen.dialect {
-        writeln!(text, "dialect = {dialect:?} # headers of its kind were recognised")?;
+        writeln!(text, "dialect = {dialect:?} # answers of its kind were recognised")?;
     }
     let limits: Vec<(String, String)> =
         seen.quotas.iter().filter_map(|((_, unit), quota)| limit(unit, quota)).collect();
@@ -45,17 +45,25 @@ fn write(text: &mut String, api: &Api, seen: &Seen) -> std::fmt::Result {
     if let Some(concurrency) = seen.concurrency() {
         writeln!(
             text,
-            "concurrency = {concurrency} # told by headers; at most {} were in flight",
+            "concurrency = {concurrency} # told by answers; at most {} were in flight",
             seen.most_in_flight
         )?;
     }
-    writeln!(text, "rate = \"auto\" # finds what no header tells")?;
+    writeln!(text, "rate = \"auto\" # finds what no answer tells")?;
     let [second, minute] = seen.most_accepted;
     writeln!(
         text,
         "# Accepted at most {second} calls in a second, {minute} in a minute, with {} in flight.",
         seen.most_in_flight
     )?;
+    let tokens = seen.tokens;
+    if tokens.answers > 0 {
+        writeln!(
+            text,
+            "# Used at most {} tokens in a call, {} in a minute, as `usage` of {} answers tells.",
+            tokens.most_in_call, tokens.most_in_minute, tokens.answers
+        )?;
+    }
     for (kind, refused) in &seen.refusals {
         let wait = refused
             .longest_wait
@@ -66,23 +74,32 @@ fn write(text: &mut String, api: &Api, seen: &Seen) -> std::fmt::Result {
 }
 
 fn not_seen(text: &mut String, seen: &Seen) -> std::fmt::Result {
-    if seen.quotas.is_empty() {
-        writeln!(text, "# Not seen: quotas. No answer had a header about them.")?;
-    }
-    if seen.refusals.is_empty() {
-        writeln!(text, "# Not seen: a refusal. The limit is above this traffic.")?;
-    }
-    if !seen
+    let has_day = seen
         .quotas
         .values()
-        .any(|quota| quota.window.is_some_and(|window| window >= Duration::from_secs(86_400)))
-    {
-        writeln!(text, "# Not seen: a quota of a day or longer. Ask the vendor's page.")?;
+        .any(|quota| quota.window.is_some_and(|window| window >= Duration::from_secs(86_400)));
+    for (is_missing, line) in [
+        (seen.quotas.is_empty(), "quotas. No answer told one."),
+        (seen.refusals.is_empty(), "a refusal. The limit is above this traffic."),
+        (!has_day, "a quota of a day or longer. Ask the vendor's page."),
+        (
+            seen.tokens.answers == 0,
+            "tokens. No answer had a `usage`; OpenAI's streams have one with stream_options.include_usage only.",
+        ),
+    ] {
+        if is_missing {
+            writeln!(text, "# Not seen: {line}")?;
+        }
     }
-    writeln!(
-        text,
-        "# Not seen: refusals inside a 200, and those whose kind only the body tells. Bodies were not read."
-    )
+    for (why, count) in &seen.unread {
+        let what = match why {
+            Unread::Compressed => "in their bodies, which are compressed: let callers ask for identity",
+            Unread::Stream => "about limits inside their streams, of which only `usage` was read",
+            Unread::TooLong => "behind the first 64 KiB of their bodies",
+        };
+        writeln!(text, "# Not seen: what {count} answers say {what}.")?;
+    }
+    Ok(())
 }
 
 /// The limit that a quota is, with its evidence; none if its amount, unit or window is not known.
@@ -160,6 +177,7 @@ mod tests {
             "3 answers told it",
             "Not seen: a refusal",
             "Not seen: a quota of a day",
+            "Not seen: tokens.",
             "at most 1 calls in a second, 3 in a minute",
         ] {
             assert!(text.contains(evidence), "{evidence}: {text}");

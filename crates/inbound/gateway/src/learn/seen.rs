@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use http::StatusCode;
 use tollway::{Span, Timestamp};
-use tollway_dialects::{Observation, QuotaUnit, VendorQuota};
+use tollway_dialects::{Observation, QuotaUnit, TokenUsage, VendorQuota};
 
 /// The most quotas of one api: vendors tell up to eight.
 const QUOTAS_MAX: usize = 16;
@@ -31,6 +31,28 @@ pub(super) struct Seen {
     /// Accepted calls in the current second and minute, and the most in any.
     spans: [(u64, u64); 2],
     pub(super) most_accepted: [u64; 2],
+    pub(super) tokens: TokensSeen,
+    /// Answers whose bodies were not read, or not to their end.
+    pub(super) unread: BTreeMap<Unread, u64>,
+}
+
+/// Why a body, or a part of it, was not read for what it says about limits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Unread {
+    Compressed,
+    Stream,
+    TooLong,
+}
+
+/// The tokens that answers say they used.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct TokensSeen {
+    /// Answers that said so.
+    pub(super) answers: u64,
+    pub(super) most_in_call: u64,
+    /// In the current minute by the clock, and the most in any.
+    minute: (u64, u64),
+    pub(super) most_in_minute: u64,
 }
 
 /// Refusals of one kind.
@@ -67,6 +89,8 @@ impl Seen {
             most_in_flight: 0,
             spans: [(0, 0); 2],
             most_accepted: [0; 2],
+            tokens: TokensSeen::default(),
+            unread: BTreeMap::new(),
         }
     }
 
@@ -108,15 +132,23 @@ impl Seen {
         observed.quotas.iter().for_each(|quota| self.quota(quota));
     }
 
+    /// An answer has said how many tokens its call used.
+    pub(super) fn used(&mut self, usage: TokenUsage, now: Timestamp) {
+        let (tokens, [_, minute]) = (&mut self.tokens, SPANS);
+        tokens.answers = tokens.answers.saturating_add(1);
+        tokens.most_in_call = tokens.most_in_call.max(usage.total());
+        add_in_span(&mut tokens.minute, &mut tokens.most_in_minute, minute, usage.total(), now);
+    }
+
+    /// A body is not read, or not to its end.
+    pub(super) fn unread(&mut self, why: Unread) {
+        let count = self.unread.entry(why).or_default();
+        *count = count.saturating_add(1);
+    }
+
     fn accepted(&mut self, now: Timestamp) {
-        let counts = self.spans.iter_mut().zip(&mut self.most_accepted).zip(SPANS);
-        for (((number, count), most), span) in counts {
-            let current = now.as_micros().checked_div(span.as_micros()).unwrap_or_default();
-            if *number != current {
-                (*number, *count) = (current, 0);
-            }
-            *count = count.saturating_add(1);
-            *most = (*most).max(*count);
+        for ((current, most), span) in self.spans.iter_mut().zip(&mut self.most_accepted).zip(SPANS) {
+            add_in_span(current, most, span, 1, now);
         }
     }
 
@@ -140,4 +172,14 @@ impl Seen {
         let unit = QuotaUnit::ConcurrentRequests.as_str();
         self.quotas.iter().find(|((_, known), _)| *known == unit).and_then(|(_, seen)| seen.limit)
     }
+}
+
+/// Adds to the sum of the current span, which has a number by the clock, and keeps the largest sum of any.
+fn add_in_span(current: &mut (u64, u64), most: &mut u64, span: Span, amount: u64, now: Timestamp) {
+    let number = now.as_micros().checked_div(span.as_micros()).unwrap_or_default();
+    if current.0 != number {
+        *current = (number, 0);
+    }
+    current.1 = current.1.saturating_add(amount);
+    *most = (*most).max(current.1);
 }

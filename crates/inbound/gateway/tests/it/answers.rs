@@ -84,25 +84,3 @@ async fn a_token_opens_a_gateway_that_others_reach() {
     }
     assert!(vendor.requests().iter().all(|request| !request.contains("0123456789abcdef")));
 }
-
-/// A gateway that learns lets everything pass, and says what the headers told.
-#[tokio::test]
-async fn a_gateway_that_learns_limits_nothing() {
-    let vendor = RecordingVendor::start().await;
-    let keys = "rate = \"off\"\nlimits = [\"1 / hour from first call\"]\n";
-    let config = tollway::Config::parse(&api(vendor.address, keys)).unwrap();
-    let limiter = tollway::Limiter::builder().config(&config).unwrap().build();
-    let mut server = tollway_server::ServerConfig::gateway();
-    server.listen = tollway_server::ListenAddress::Tcp(([127, 0, 0, 1], 0).into());
-    let gateway = std::sync::Arc::new(tollway_gateway::Gateway::learning(limiter, &server).await.unwrap());
-    let listeners = tollway_server::Listeners::bind_gateway(&server).await.unwrap();
-    let running = crate::running::Running::serving(&gateway, listeners);
-    let told = "HTTP/1.1 200 OK\r\nx-ratelimit-limit: 90\r\nx-ratelimit-remaining: 80\r\nx-ratelimit-reset: 42\r\ncontent-length: 2\r\n\r\nok";
-    vendor.answer_next(&[told, told]);
-    for _ in 0..3 {
-        assert_eq!(running.get("/test/a", "").await.status, 200);
-    }
-    let learned = gateway.learned().unwrap();
-    assert!(learned.contains("\"90 requests / minute sliding\", # 2 answers told it"), "{learned}");
-    assert!(tollway::Config::parse(&learned).is_ok(), "{learned}");
-}

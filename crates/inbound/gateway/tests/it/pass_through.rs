@@ -87,6 +87,27 @@ async fn long_and_chunked_bodies_pass_whole() {
     assert!(vendor.requests().pop().unwrap().ends_with("\r\n\r\nabcdefg"));
 }
 
+/// What a client sends around its body ends here: an expectation that the gateway answers, and trailers.
+#[tokio::test]
+async fn expectations_and_trailers_end_at_the_gateway() {
+    let vendor = RecordingVendor::start().await;
+    let gateway = gateway(&api(vendor.address, FREE)).await;
+    let head = "POST /test/upload HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n";
+    let expecting = format!("{head}expect: 100-continue\r\ncontent-length: 3\r\n\r\nabc");
+    assert_eq!(gateway.send(expecting).await.status, 200);
+    let trailing = format!(
+        "{head}trailer: x-late\r\ntransfer-encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\nx-late: 1\r\nhost: evil.example\r\n\r\n"
+    );
+    assert_eq!(gateway.send(trailing).await.status, 200);
+    for request in vendor.requests() {
+        assert!(request.ends_with("\r\n\r\nabc"), "{request}");
+        for ended in ["expect", "trailer", "x-late", "evil"] {
+            assert!(!request.contains(ended), "{request}");
+        }
+    }
+    assert_eq!(vendor.requests().len(), 2);
+}
+
 /// Each event arrives before the vendor has sent the next one.
 #[tokio::test]
 async fn events_arrive_one_by_one() {

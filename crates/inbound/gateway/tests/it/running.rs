@@ -17,6 +17,7 @@ pub(crate) const LONG: Duration = Duration::from_secs(60);
 /// A gateway on a free port, until it is dropped.
 pub(crate) struct Running {
     pub(crate) address: SocketAddr,
+    pub(crate) admin: Option<SocketAddr>,
     pub(crate) limiter: Limiter,
     _stop: oneshot::Sender<()>,
 }
@@ -66,11 +67,21 @@ pub(crate) async fn gateway_with(config: &str, change: impl FnOnce(&mut ServerCo
 
 impl Running {
     pub(crate) fn serving(gateway: &Arc<Gateway>, listeners: Listeners) -> Self {
-        let [(_, ListenAddress::Tcp(address))] = listeners.addresses()[..] else { panic!("one TCP address") };
+        let mut addresses = listeners.addresses().into_iter().map(|(_, address)| match address {
+            ListenAddress::Tcp(address) => address,
+            other => panic!("a TCP address: {other}"),
+        });
+        let (address, admin) = (addresses.next().unwrap(), addresses.next());
         let (stop, stopped) = oneshot::channel::<()>();
         let (gateway, limiter) = (Arc::clone(gateway), gateway.limiter().clone());
         tokio::spawn(async move { gateway.serve(listeners, async { drop(stopped.await) }).await });
-        Self { address, limiter, _stop: stop }
+        Self { address, admin, limiter, _stop: stop }
+    }
+
+    /// Another listener of the same gateway, which this one keeps running.
+    pub(crate) fn at(&self, address: SocketAddr) -> Self {
+        let (_stop, _) = oneshot::channel();
+        Self { address, admin: None, limiter: self.limiter.clone(), _stop }
     }
 
     /// Sends these bytes, and reads until the connection is closed.

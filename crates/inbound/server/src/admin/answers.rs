@@ -44,16 +44,16 @@ pub(crate) fn ready(worker: &Worker) -> Response {
     json(code, &HealthAnswer { status, degraded_decisions })
 }
 
-/// The metrics of the limiter, and those of the server's connections or of the program that serves only metrics.
+/// The metrics of the limiter, of the server's connections, and of the program.
 pub(crate) async fn metrics(worker: &Worker) -> Result<Response, Problem> {
     let state = &worker.state;
     let mut samples = state.limiter.samples().await;
-    match &state.program_samples {
-        None => {
-            samples.extend(state.counts.samples());
-            samples.extend(state.counts.bounded_samples(&state.new_subjects.bounded));
-        }
-        Some(read) => samples.extend(read().await.map_err(|error| Problem::no_figures(&error))?),
+    if !state.serves_only_metrics() {
+        samples.extend(state.counts.samples());
+        samples.extend(state.counts.bounded_samples(&state.new_subjects.bounded));
+    }
+    if let Some(read) = &state.program_samples {
+        samples.extend(read().await.map_err(|error| Problem::no_figures(&error))?);
     }
     let text = match state.rules().metrics {
         MetricsDetail::Short => prometheus_text(&samples),

@@ -1,4 +1,4 @@
-//! The section `[gateway]`: where `tollway gateway` listens, and who may call it.
+//! The section `[gateway]`: where `tollway gateway` listens, who may call it, and who may read its metrics.
 
 use std::net::{Ipv4Addr, SocketAddr};
 
@@ -19,6 +19,7 @@ impl ServerConfig {
         let base = Self::gateway();
         let config = Self {
             listen: listen::read(&mut section, "listen", "127.0.0.1:4000").unwrap_or(base.listen),
+            admin: listen::read(&mut section, "admin", "127.0.0.1:4001"),
             workers: number::read(&mut section, "workers", 1..=WORKERS_MAX),
             connections: number::read(&mut section, "connections", 1..=CONNECTIONS_MAX)
                 .unwrap_or(base.connections),
@@ -28,10 +29,12 @@ impl ServerConfig {
                 1..=CONNECTIONS_MAX,
             )
             .unwrap_or(base.connections_per_address),
+            drain: read_time(&mut section, "drain", "5s").unwrap_or(base.drain),
             grace: read_time(&mut section, "grace", "10s").unwrap_or(base.grace),
             hosts: callers::read_hosts(&mut section),
             allowed_origins: callers::read_origins(&mut section),
             decisions_token: read_token(&mut section, "token"),
+            read_token: read_token(&mut section, "admin_token"),
             tls: section.section("tls").and_then(read_tls),
             ..base
         };

@@ -2,7 +2,8 @@
 
 use hyper::header::{
     ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
-    ACCESS_CONTROL_REQUEST_METHOD, HeaderValue, VARY,
+    ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_REQUEST_HEADERS, ACCESS_CONTROL_REQUEST_METHOD,
+    HeaderValue, VARY,
 };
 use hyper::{Method, Request, StatusCode};
 
@@ -24,6 +25,25 @@ pub(super) fn preflight<B>(request: &Request<B>) -> Option<Response> {
         response.headers_mut().insert(ACCESS_CONTROL_ALLOW_HEADERS, HEADERS);
         response
     })
+}
+
+/// The same for a handler, whose methods and headers are not known here: the page may use those that it asks for.
+pub(super) fn preflight_of_handler<B>(request: &Request<B>) -> Option<Response> {
+    let mut response = preflight(request)?;
+    for (asked, allowed) in [
+        (ACCESS_CONTROL_REQUEST_METHOD, ACCESS_CONTROL_ALLOW_METHODS),
+        (ACCESS_CONTROL_REQUEST_HEADERS, ACCESS_CONTROL_ALLOW_HEADERS),
+    ] {
+        if let Some(value) = request.headers().get(asked) {
+            response.headers_mut().insert(allowed, value.clone());
+        }
+    }
+    Some(response)
+}
+
+/// Lets a page read all headers of a handler's response.
+pub(super) fn expose_headers<B>(response: &mut hyper::Response<B>) {
+    response.headers_mut().insert(ACCESS_CONTROL_EXPOSE_HEADERS, HeaderValue::from_static("*"));
 }
 
 /// Lets the page of this origin read the response.

@@ -4,7 +4,8 @@
 //! `body_memory` bounds incomplete ones, `for_proxy` puts a denial into headers, `problem` is an error, `openapi` describes
 //! everything. `caller_check` refuses foreign web pages and names, `cors` lets allowed pages read, `host_port` parses a name.
 //! `take`, `permit`, `observe` and `authorize` handle requests. `new_streams` answers HTTP/2 streams together,
-//! `control_frames` closes connections that flood. `handled` lets a handler answer, after the same checks.
+//! `control_frames` closes connections that flood. `handled` lets a handler answer, after the same checks and that of
+//! `framing`: bodies that have two lengths.
 
 pub(crate) mod authorize;
 mod body;
@@ -13,6 +14,7 @@ pub(crate) mod caller_check;
 mod control_frames;
 mod cors;
 pub(crate) mod for_proxy;
+mod framing;
 pub(crate) mod fuzz;
 mod handled;
 pub(crate) mod host_port;
@@ -66,6 +68,7 @@ use crate::grpc;
 use crate::listener::ListenerKind;
 use crate::worker::{ConnectionDeadlines, Worker, yield_before_park};
 use control_frames::ControlFrameLimit;
+use framing::{FramingCheck, TwoLengths};
 use new_streams::NewStreams;
 use route::{Found, Route, find};
 
@@ -107,13 +110,19 @@ pub(crate) async fn serve(
     caller: Caller,
 ) {
     let deadlines = Rc::clone(&caller.deadlines);
-    let stream = TokioIo::new(ControlFrameLimit::new(stream, worker, caller.listener));
+    let stream = ControlFrameLimit::new(stream, worker, caller.listener);
     let builder = &worker.http.builder;
     match worker.handler.clone().filter(|_| caller.listener == ListenerKind::Gateway) {
         Some(handler) => {
+            let two_lengths = TwoLengths::default();
+            let stream = TokioIo::new(FramingCheck::new(stream, &two_lengths));
             let service = service_fn(|request| {
                 let (worker, caller, handler) = (Rc::clone(worker), caller.clone(), Rc::clone(&handler));
-                async move { Ok::<_, Infallible>(handled::answer(&worker, &caller, &*handler, request).await) }
+                let has_two_lengths = two_lengths.get();
+                async move {
+                    let answer = handled::answer(&worker, &caller, &*handler, request, has_two_lengths);
+                    Ok::<_, Infallible>(answer.await)
+                }
             });
             let mut connection = pin!(builder.serve_connection(stream, service));
             drive(worker, &deadlines, |context, shuts_down| {
@@ -135,7 +144,7 @@ pub(crate) async fn serve(
                     Ok::<_, Infallible>(response)
                 }
             });
-            let mut connection = pin!(builder.serve_connection(stream, service));
+            let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), service));
             drive(worker, &deadlines, |context, shuts_down| {
                 if shuts_down {
                     connection.as_mut().graceful_shutdown();

@@ -18,11 +18,18 @@ pub struct ApiGateway {
     pub(super) accounts: Option<ApiAccounts>,
     keepalive: Option<Span>,
     lower_costs: bool,
+    private_addresses: bool,
 }
 
 /// Of an api whose config has no such section.
-pub(super) static DEFAULT: ApiGateway =
-    ApiGateway { policy: None, max_wait: None, accounts: None, keepalive: None, lower_costs: false };
+pub(super) static DEFAULT: ApiGateway = ApiGateway {
+    policy: None,
+    max_wait: None,
+    accounts: None,
+    keepalive: None,
+    lower_costs: false,
+    private_addresses: false,
+};
 
 /// Whose accounts at the vendor calls count for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,6 +60,11 @@ impl ApiGateway {
     pub fn allows_lower_costs(&self) -> bool {
         self.lower_costs
     }
+
+    /// Whether the name in `base_url` may have addresses of this machine or of a private network.
+    pub fn allows_private_addresses(&self) -> bool {
+        self.private_addresses
+    }
 }
 
 const ACCOUNTS: [(&str, ApiAccounts); 2] =
@@ -65,6 +77,7 @@ pub(super) fn read(mut section: Section<'_>, policies: &[&str]) -> ApiGateway {
         accounts: section.choice("account", &ACCOUNTS),
         keepalive: read_time(&mut section, "keepalive", "15s"),
         lower_costs: section.bool("lower_costs").unwrap_or_default(),
+        private_addresses: section.bool("private_addresses").unwrap_or_default(),
     };
     section.finish();
     gateway
