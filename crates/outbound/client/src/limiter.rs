@@ -75,7 +75,7 @@ pub(crate) struct ApiState {
     pub(crate) unfinished: Arc<Unfinished>,
     /// Policies that were looked up. As many as the api and its endpoints name.
     handles: Mutex<HashMap<Name, Arc<PolicyHandle>>>,
-    figures: Arc<ApiFigures>,
+    pub(crate) figures: Arc<ApiFigures>,
 }
 
 /// The state of an api's limits.
@@ -256,10 +256,6 @@ impl ApiState {
     /// How long this process waits by itself.
     pub(crate) fn held_here(&self) -> Span {
         Timestamp::from_micros(self.held_until.load(Ordering::Relaxed)).since(self.now())
-    }
-
-    pub(crate) fn count_refusal(&self, kind: RefusalKind) {
-        self.figures.count_refusal(kind.as_str());
     }
 
     pub(crate) fn name(&self) -> &Name {

@@ -5,9 +5,12 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use smallvec::SmallVec;
-use tollway_core::{ChargeStatus, Decision, Denial, FastDecision, Limit, Policy, TakeOutcome, Timestamp};
+use tollway_core::{
+    ChargeStatus, Decision, Denial, FastDecision, Limit, Policy, Subject, TakeOutcome, Timestamp,
+};
 
 use crate::TakeError;
+use crate::metrics::PolicyCounts;
 use crate::take::bound_charges::BoundCharges;
 use crate::take::bound_policy::BoundPolicy;
 
@@ -17,6 +20,8 @@ pub struct Denied {
     /// The policy that denied.
     bound: Arc<BoundPolicy>,
     denial: Denial,
+    /// Present while subjects are noted. Boxed, so that a denial stays small.
+    subject: Option<Box<Subject>>,
     /// When it was decided.
     now: Timestamp,
     /// In full; of the fast path, built when it is first read, so that a denial is small.
@@ -28,7 +33,10 @@ impl Denied {
         let none = Denial { retry_at: decision.now, charge: 0, limit: 0, held: false };
         let denial = decision.denial().copied().unwrap_or(none);
         let bound = Arc::clone(charges.bound(denial.charge));
-        Self { bound, denial, now: decision.now, decision: OnceLock::from(Box::new(decision)) }
+        let notes = bound.counts().is_some_and(PolicyCounts::notes_subjects);
+        let charge = charges.charges().get(denial.charge).filter(|_| notes);
+        let subject = charge.map(|charge| Box::new(charge.subject.clone()));
+        Self { bound, denial, subject, now: decision.now, decision: OnceLock::from(Box::new(decision)) }
     }
 
     pub(crate) fn fast(bound: Arc<BoundPolicy>, decided: FastDecision) -> Self {
@@ -40,7 +48,8 @@ impl Denied {
                 (now, Denial { retry_at: now, charge: 0, limit: 0, held: false })
             }
         };
-        Self { bound, denial, now, decision: OnceLock::new() }
+        // Counted where it was decided.
+        Self { bound, denial, subject: None, now, decision: OnceLock::new() }
     }
 
     pub(crate) fn with_readings(self, charges: SmallVec<[ChargeStatus; 1]>) -> Self {
@@ -67,7 +76,7 @@ impl Denied {
 
     pub(crate) fn count(&self) {
         if let Some(counts) = self.bound.counts() {
-            counts.denied(self.denial.limit);
+            counts.denied(self.denial.limit, self.subject.as_deref().map(Subject::as_str));
         }
     }
 
