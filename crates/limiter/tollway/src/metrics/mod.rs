@@ -5,6 +5,8 @@ mod catalogue;
 mod counts;
 mod gather;
 mod text;
+mod used_ratio;
+mod waiting;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::AtomicU64;
@@ -15,11 +17,12 @@ use tollway_core::{Name, Policy};
 use crate::{Permit, TakeError, Taken};
 
 pub(crate) use apis::AllApiFigures;
-pub use apis::ApiFigures;
+pub use apis::{ApiFigures, NotSent};
 pub use catalogue::{METRICS, Metric, MetricKind};
 pub(crate) use counts::PolicyCounts;
 pub use gather::{Figure, Sample};
 pub use text::{prometheus_text, prometheus_text_full};
+pub use waiting::{Waiting, WaitingCaller};
 
 /// How many policies have series of their own: those that were used first. The rest are summed under the policy `other`.
 pub const POLICIES_MAX: usize = 4_096;
@@ -92,6 +95,12 @@ impl Metrics {
     fn left_out(&self) -> u64 {
         let names = self.names_of_others.lock().unwrap_or_else(PoisonError::into_inner);
         names.len().try_into().unwrap_or(u64::MAX)
+    }
+
+    /// Calls this with the counts of every policy, in no order, without copying the list.
+    fn for_each(&self, mut read: impl FnMut(&PolicyCounts)) {
+        let policies = self.policies.lock().unwrap_or_else(PoisonError::into_inner);
+        policies.values().chain([&self.of_callers, &self.others]).for_each(|counts| read(counts));
     }
 
     fn all(&self) -> Vec<Arc<PolicyCounts>> {
