@@ -254,11 +254,7 @@ impl<'c> Running<'c> {
             deadline: self.wait_deadline,
             ends_at_once: self.options.max_wait.is_some(),
         };
-        let acquired = self.state().acquire(&wanted).await;
-        let mut permits = acquired.map_err(|failure| {
-            self.state().note_own_refusal(&failure);
-            NoAnswer::Failed(failure)
-        })?;
+        let mut permits = self.state().acquire(&wanted).await.map_err(NoAnswer::Failed)?;
         let at = self.state().now();
         let timeout = Duration::from(self.api.timeout()).min(self.deadline.since(at).into());
         if timeout.is_zero() {

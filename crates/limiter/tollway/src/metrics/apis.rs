@@ -12,6 +12,21 @@ use crate::Limiter;
 /// Why a vendor refuses; the values of the label `kind`.
 const REFUSAL_KINDS: [&str; 6] = ["rate", "concurrency", "daily_quota", "overload", "no_access", "lock"];
 
+/// Whose refusal it was; the values of the label `whose`.
+const OURS: &str = "ours";
+pub(super) const VENDORS: &str = "vendor";
+
+/// What kept a call from being sent.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum NotSent {
+    /// A limit of ours denied it.
+    Limit(Name),
+    /// Too many calls of this process were before it.
+    Queue,
+    /// The vendor holds calls back.
+    Hold,
+}
+
 /// What is known about one api. Written by the client, read by the metrics.
 #[derive(Debug, Default)]
 pub struct ApiFigures {
@@ -23,6 +38,8 @@ pub struct ApiFigures {
     held_until: AtomicU64,
     refusals: [AtomicU64; REFUSAL_KINDS.len()],
     last_refusals: LastRefusals,
+    /// Limits come from the config, so there are few.
+    not_sent: Mutex<BTreeMap<NotSent, u64>>,
 }
 
 impl ApiFigures {
@@ -46,6 +63,23 @@ impl ApiFigures {
         if let Some((_, count)) = known {
             count.fetch_add(1, Ordering::Relaxed);
         }
+    }
+
+    /// A call ended before it was sent.
+    pub fn count_not_sent(&self, why: NotSent) {
+        *self.not_sent.lock().unwrap_or_else(PoisonError::into_inner).entry(why).or_default() += 1;
+    }
+
+    /// Calls that were not sent: whose doing it was, what kept them, how many.
+    pub fn not_sent(&self) -> Vec<(&'static str, String, u64)> {
+        let not_sent = self.not_sent.lock().unwrap_or_else(PoisonError::into_inner);
+        let labels = |why: &NotSent| match why {
+            NotSent::Limit(limit) => (OURS, limit.to_string()),
+            NotSent::Queue => (OURS, "queue".to_owned()),
+            NotSent::Hold => (VENDORS, "hold".to_owned()),
+        };
+        let labelled = not_sent.iter().map(|(why, count)| (labels(why), *count));
+        labelled.map(|((whose, reason), count)| (whose, reason, count)).collect()
     }
 
     /// Keeps a refusal for a page that shows the last ones.

@@ -13,6 +13,11 @@ use crate::Limiter;
 pub struct CountedPolicy(Arc<PolicyCounts>);
 
 impl CountedPolicy {
+    /// A number that no other counters of this process have.
+    pub fn identity(&self) -> usize {
+        Arc::as_ptr(&self.0).addr()
+    }
+
     /// Its name.
     pub fn policy(&self) -> &str {
         &self.0.policy

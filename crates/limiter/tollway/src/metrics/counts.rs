@@ -3,11 +3,15 @@
 use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use tollway_core::bounds::LIMITS_PER_POLICY_MAX;
 use tollway_core::{Cost, Histogram, Limit, Name};
 
 use super::subjects::{SubjectWatch, WatchedSubjects};
+use super::used_ratio::DenialWindow;
+use super::waiting::WaitingCallers;
+use crate::LimitUsage;
 
 /// So many threads count without getting in each other's way; more share.
 const CELLS: usize = 16;
@@ -27,6 +31,11 @@ pub(crate) struct PolicyCounts {
     pub(super) would_deny: AtomicU64,
     pub(super) incidents: AtomicU64,
     pub(crate) latency: Histogram,
+    pub(crate) waiting: WaitingCallers,
+    /// What denied takes asked for beyond one unit each: most ask for one, and count nothing here.
+    denied_beyond_one: [AtomicU64; LIMITS_PER_POLICY_MAX],
+    /// Of each limit.
+    windows: Mutex<[DenialWindow; LIMITS_PER_POLICY_MAX]>,
 }
 
 /// One thread's counts: a few cache lines of its own.
@@ -52,6 +61,9 @@ impl PolicyCounts {
             would_deny: AtomicU64::new(0),
             incidents: AtomicU64::new(0),
             latency: Histogram::default(),
+            waiting: WaitingCallers::default(),
+            denied_beyond_one: Default::default(),
+            windows: Mutex::default(),
         }
     }
 
@@ -72,15 +84,26 @@ impl PolicyCounts {
         }
     }
 
-    /// `subject` if it is at hand.
-    pub(crate) fn denied(&self, limit: usize, subject: Option<&str>) {
-        if self.subjects.is_watched()
-            && let Some(subject) = subject.filter(|subject| !subject.is_empty())
-        {
+    /// A take for this subject was denied, while subjects are noted.
+    pub(crate) fn note_denied(&self, subject: &str) {
+        if self.subjects.is_watched() && !subject.is_empty() {
             self.subjects.note(subject, false);
         }
+    }
+
+    /// A take of this cost was denied by the limit with this index.
+    pub(crate) fn denied(&self, limit: usize, cost: &Cost) {
+        let unit = self.limits.get(limit).and_then(|(_, unit)| *unit);
+        self.denied_units(limit, unit.and_then(|unit| cost.amounts().get(unit)).copied().unwrap_or(1));
+    }
+
+    /// A take of so many units of the limit with this index was denied by it.
+    pub(crate) fn denied_units(&self, limit: usize, units: u64) {
         let index = limit.min(LIMITS_PER_POLICY_MAX - 1);
         self.own_cell().denied[index].fetch_add(1, Ordering::Relaxed);
+        if units > 1 {
+            self.denied_beyond_one[index].fetch_add(units - 1, Ordering::Relaxed);
+        }
     }
 
     pub(crate) fn failed(&self) {
@@ -117,6 +140,14 @@ impl PolicyCounts {
     /// By the limit with this index.
     pub(super) fn denials(&self, limit: usize) -> u64 {
         self.sum(|cell| &cell.denied[limit.min(LIMITS_PER_POLICY_MAX - 1)])
+    }
+
+    /// (granted + denied) / amount of the running window, in millionths; none for a limit without an amount.
+    pub(super) fn used_ratio(&self, index: usize, limit: &Limit, usage: &LimitUsage) -> Option<u64> {
+        let beyond_one = self.denied_beyond_one.get(index)?.load(Ordering::Relaxed);
+        let denied = self.denials(index).wrapping_add(beyond_one);
+        let mut windows = self.windows.lock().unwrap_or_else(PoisonError::into_inner);
+        windows.get_mut(index)?.ratio(limit, usage, denied)
     }
 
     fn sum(&self, counter: impl Fn(&ThreadCounts) -> &AtomicU64) -> u64 {

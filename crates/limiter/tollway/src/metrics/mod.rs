@@ -8,6 +8,8 @@ mod gather;
 mod refusals;
 mod subjects;
 mod text;
+mod used_ratio;
+mod waiting;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::AtomicU64;
@@ -18,7 +20,7 @@ use tollway_core::{Name, Policy};
 use crate::{Permit, TakeError, Taken};
 
 pub(crate) use apis::AllApiFigures;
-pub use apis::ApiFigures;
+pub use apis::{ApiFigures, NotSent};
 pub use catalogue::{METRICS, Metric, MetricKind};
 pub use counted::CountedPolicy;
 pub(crate) use counts::PolicyCounts;
@@ -27,6 +29,7 @@ pub use refusals::{ApiRefusal, RefusedBy};
 use subjects::SubjectWatch;
 pub use subjects::{SubjectTakes, SubjectsSeen};
 pub use text::{prometheus_text, prometheus_text_full};
+pub use waiting::{Waiting, WaitingCaller};
 
 /// How many policies have series of their own: those that were used first. The rest are summed under the policy `other`.
 pub const POLICIES_MAX: usize = 4_096;
@@ -112,6 +115,12 @@ impl Metrics {
 
     fn each_len(&self) -> usize {
         self.policies.lock().unwrap_or_else(PoisonError::into_inner).len()
+    }
+
+    /// Calls this with the counts of every policy, in no order, without copying the list.
+    fn for_each(&self, mut read: impl FnMut(&PolicyCounts)) {
+        let policies = self.policies.lock().unwrap_or_else(PoisonError::into_inner);
+        policies.values().chain([&self.of_callers, &self.others]).for_each(|counts| read(counts));
     }
 
     fn all(&self) -> Vec<Arc<PolicyCounts>> {
