@@ -32,7 +32,13 @@ impl AlarmBook {
             }
             self.next += 1;
             let (kind, text) = (kind.clone(), text.clone());
-            self.kept.push_back(Alarm { id: format!("a{}", self.next), kind, text, since: now, cleared: None });
+            self.kept.push_back(Alarm {
+                id: format!("a{}", self.next),
+                kind,
+                text,
+                since: now,
+                cleared: None,
+            });
         }
     }
 
@@ -55,7 +61,8 @@ mod tests {
         book.note(&[], 3);
         book.note(&raised, 4);
         let alarms = book.newest_first();
-        let times: Vec<_> = alarms.iter().map(|alarm| (alarm.id.as_str(), alarm.since, alarm.cleared)).collect();
+        let times: Vec<_> =
+            alarms.iter().map(|alarm| (alarm.id.as_str(), alarm.since, alarm.cleared)).collect();
         assert_eq!(times, [("a2", 4, None), ("a1", 1, Some(3))]);
     }
 }

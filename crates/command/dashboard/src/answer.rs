@@ -24,12 +24,27 @@ const POLICY: HeaderValue = HeaderValue::from_static(
 pub(crate) type Answer = Response<HandledBody>;
 
 /// Why there is no answer.
-#[derive(Debug)]
-pub(crate) struct Problem(Box<ProblemDetails>);
+#[derive(Debug, Serialize)]
+pub(crate) struct Problem {
+    #[serde(flatten)]
+    details: Box<ProblemDetails>,
+    /// Of a change that was confirmed with another number: how many jobs it is about by now.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    jobs: Option<u64>,
+}
 
 impl Problem {
-    pub(crate) fn new(status: u16, kind: &'static str, title: &'static str, detail: impl Into<String>) -> Self {
-        Self(Box::new(ProblemDetails::new(status, kind, title, detail)))
+    pub(crate) fn new(
+        status: u16,
+        kind: &'static str,
+        title: &'static str,
+        detail: impl Into<String>,
+    ) -> Self {
+        Self::of(ProblemDetails::new(status, kind, title, detail))
+    }
+
+    fn of(details: ProblemDetails) -> Self {
+        Self { details: Box::new(details), jobs: None }
     }
 
     pub(crate) fn bad_request(detail: impl Into<String>) -> Self {
@@ -40,16 +55,28 @@ impl Problem {
         Self::new(404, "urn:tollway:not-found", "not found", detail)
     }
 
+    /// It is not as the client saw it.
+    #[cfg(feature = "pipeline")]
+    pub(crate) fn conflict(detail: impl Into<String>) -> Self {
+        Self::new(409, "urn:tollway:conflict", "it has changed meanwhile", detail)
+    }
+
+    #[cfg(feature = "pipeline")]
+    pub(crate) fn with_jobs(self, jobs: u64) -> Self {
+        Self { jobs: Some(jobs), ..self }
+    }
+
     /// An internal error of the server.
+    #[cfg(feature = "pipeline")]
     pub(crate) fn failed(detail: impl Into<String>) -> Self {
-        Self(Box::new(ProblemDetails::failed(detail)))
+        Self::of(ProblemDetails::failed(detail))
     }
 }
 
 impl From<TakeError> for Problem {
     fn from(error: TakeError) -> Self {
         match &error {
-            TakeError::Store(store) => Self(Box::new(ProblemDetails::of_store(store))),
+            TakeError::Store(store) => Self::of(ProblemDetails::of_store(store)),
             TakeError::UnknownPolicy { .. } => Self::not_found(error.to_string()),
             _ => Self::bad_request(error.to_string()),
         }
@@ -64,8 +91,8 @@ impl From<SetLimitError> for Problem {
 
 impl Problem {
     pub(crate) fn into_answer(self) -> Answer {
-        let status = StatusCode::from_u16(self.0.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-        let mut answer = of_type(status, "application/problem+json", &*self.0);
+        let status = StatusCode::from_u16(self.details.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let mut answer = of_type(status, "application/problem+json", &self);
         if status == StatusCode::UNAUTHORIZED {
             answer.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }

@@ -15,7 +15,7 @@ use crate::handler::Handler;
 use crate::history::{History, HistoryFile};
 #[cfg(feature = "pipeline")]
 use crate::pipelines::{PipelineSource, Pipelines};
-use crate::rows::{Moment, Table};
+use crate::rows::{LIMITS_MAX, Moment, Table};
 use crate::sentence::sentence;
 use crate::settings::SettingsSeen;
 use crate::snapshot::{Incidents, Process, Snapshot, Totals};
@@ -25,6 +25,9 @@ const WATCHED: Duration = Duration::from_secs(1);
 
 /// How often it looks otherwise: a step of the history.
 const UNWATCHED: Duration = Duration::from_secs(5);
+
+/// Of a config with at most so many policies, all are shown: one read a second has room for them.
+const INCLUDED_MAX: usize = 100;
 
 /// How long the store may take to answer within a second.
 const READ_WITHIN: Duration = Duration::from_millis(800);
@@ -37,6 +40,7 @@ pub struct DashboardBuilder {
     limiter: Limiter,
     process: Process,
     changes: Arc<ChangeLog>,
+    included_max: usize,
     history: Option<HistoryFile>,
     incidents: Option<IncidentFile>,
     #[cfg(feature = "pipeline")]
@@ -70,6 +74,13 @@ impl DashboardBuilder {
         self
     }
 
+    /// For a process that takes nothing itself: shows the policies of the config, not those that it uses.
+    #[must_use]
+    pub fn of_store(mut self) -> Self {
+        self.included_max = LIMITS_MAX;
+        self
+    }
+
     /// Shows a pipeline, too.
     #[cfg(feature = "pipeline")]
     #[must_use]
@@ -81,9 +92,10 @@ impl DashboardBuilder {
     /// The dashboard. It reads the file of its history.
     pub fn build(self) -> Dashboard {
         let now = self.limiter.clock().now();
-        let history = self.history.as_ref().and_then(|file| file.load(now)).unwrap_or_else(|| History::new(now));
+        let history =
+            self.history.as_ref().and_then(|file| file.load(now)).unwrap_or_else(|| History::new(now));
         let seen = Seen {
-            table: Table::new(now),
+            table: Table::new(now, self.included_max),
             history,
             alarms: AlarmBook::default(),
             settings: SettingsSeen::default(),
@@ -149,6 +161,7 @@ impl Dashboard {
             limiter: limiter.clone(),
             process,
             changes: Arc::default(),
+            included_max: INCLUDED_MAX,
             history: None,
             incidents: None,
             #[cfg(feature = "pipeline")]

@@ -34,15 +34,19 @@ fn of_limits(snapshot: &Snapshot) -> (String, Level) {
     let name = quoted(&row.policy);
     let (what, level) = match rank(row) {
         Rank::Stopped => (format!("{name} is stopped: its limit {} was set to 0", row.limit), Level::Trouble),
-        Rank::Held => (format!("{name} is held by the vendor{}", until_next(row, snapshot.at)), Level::Trouble),
+        Rank::Held => {
+            (format!("{name} is held by the vendor{}", until_next(row, snapshot.at)), Level::Trouble)
+        }
         Rank::Full | Rank::WaitedFor => {
-            let used = if percent(row) >= 100 { "used up".to_owned() } else { format!("{} % used", percent(row)) };
+            let used =
+                if percent(row) >= 100 { "used up".to_owned() } else { format!("{} % used", percent(row)) };
             let waiting = match row.waiting {
                 0 => String::new(),
                 waiting => format!(", {waiting} waiting"),
             };
             let whose = if row.subjects.is_some() { " for a subject" } else { "" };
-            let text = format!("{name} is the bottleneck{whose}: {used}{waiting}{}", until_next(row, snapshot.at));
+            let text =
+                format!("{name} is the bottleneck{whose}: {used}{waiting}{}", until_next(row, snapshot.at));
             (text, Level::Attention)
         }
         Rank::Free if percent(row) >= NEARLY_FULL => {
@@ -205,7 +209,10 @@ mod tests {
         assert_eq!(say(vec![row("a", 50)]).text, "no limit holds calls up; the fullest is `a` with 25 %");
         assert_eq!(say(vec![row("a", 170)]).text, "`a` is nearly used up: 85 %");
         let stopped = say(vec![row("a", 200), with(vec![Mode::Stopped], "b"), with(vec![Mode::Held], "c")]);
-        assert_eq!((stopped.text.as_str(), stopped.level), ("`b` is stopped: its limit l was set to 0", Level::Trouble));
+        assert_eq!(
+            (stopped.text.as_str(), stopped.level),
+            ("`b` is stopped: its limit l was set to 0", Level::Trouble)
+        );
         let shadow = Row { modes: vec![Mode::Shadow], ..row("s", 300) };
         assert!(say(vec![shadow]).text.starts_with("`s` is nearly used up"));
     }

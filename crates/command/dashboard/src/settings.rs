@@ -32,7 +32,13 @@ impl SettingsSeen {
     }
 }
 
-fn note(changes: &ChangeLog, now: Timestamp, (policy, limit): &(String, String), from: Option<&u64>, to: &str) {
+fn note(
+    changes: &ChangeLog,
+    now: Timestamp,
+    (policy, limit): &(String, String),
+    from: Option<&u64>,
+    to: &str,
+) {
     // A change through this process is in the log already, with its author.
     let known = changes.of(policy);
     if known.first().is_some_and(|last| last.what == *limit && now.since(last.at).as_micros() < 5_000_000) {

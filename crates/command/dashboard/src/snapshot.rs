@@ -388,7 +388,8 @@ mod tests {
 
     #[test]
     fn changes_applied_to_the_old_state_make_the_new_one() {
-        let old = Snapshot { at: 1, rows: vec![row("a", 1), row("b", 1), row("c", 1)], ..Snapshot::default() };
+        let old =
+            Snapshot { at: 1, rows: vec![row("a", 1), row("b", 1), row("c", 1)], ..Snapshot::default() };
         let new = Snapshot {
             at: 2,
             rows: vec![row("a", 1), row("c", 2), row("d", 1)],

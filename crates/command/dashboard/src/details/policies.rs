@@ -47,7 +47,7 @@ pub(crate) async fn rows(shared: &Arc<Shared>, policies: &[Arc<Policy>]) -> Resu
         let read = usages.get(index).and_then(Option::as_ref).map(|usage| readings(usage, now));
         let tracked = seen.table.policy(policy.name().as_str());
         let tracked = tracked.filter(|tracked| tracked.limits.len() == policy.limits().len());
-        let has_subjects = tracked.is_some_and(|tracked| tracked.counted.has_subjects());
+        let has_subjects = tracked.is_some_and(|tracked| tracked.has_subjects());
         for (place, limit) in policy.limits().iter().enumerate() {
             let tracked = tracked.and_then(|policy| Some((policy, policy.limits.get(place)?)));
             let known = tracked.and_then(|(_, limit)| limit.reading);

@@ -130,7 +130,8 @@ pub(crate) fn history(shared: &Arc<Shared>, asked: &Asked) -> Result<Answer, Pro
     for limit in policy.limits() {
         let id = format!("{name}/{}", limit.name());
         // The step that runs is not over.
-        let Some((first, known)) = seen.history.of(&id).map(|series| series.read(span, step.saturating_sub(1)))
+        let Some((first, known)) =
+            seen.history.of(&id).map(|series| series.read(span, step.saturating_sub(1)))
         else {
             continue;
         };

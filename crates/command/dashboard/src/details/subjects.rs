@@ -37,7 +37,7 @@ pub(crate) async fn of_policy(shared: &Arc<Shared>, asked: &Asked) -> Result<Ans
     let name = asked.parameter(0);
     shared.limiter.policy_in_force(name).ok_or_else(|| unknown("policy", name))?;
     let policy = Name::new(name).map_err(|_| unknown("policy", name))?;
-    let seen = shared.seen().table.policy(name).and_then(|policy| policy.counted.subjects());
+    let seen = shared.seen().table.policy(name).and_then(|policy| policy.subjects());
     let mut busiest = seen.unwrap_or_default().busiest;
     busiest.truncate(SUBJECTS_MAX);
     let accounts: Vec<(Name, Subject)> =

@@ -153,7 +153,10 @@ mod tests {
         let read = file.load(later).unwrap();
         assert_eq!(read.since(), then);
         let (_, hour) = read.of("a/l").unwrap().read(Span::Hour, 200_003);
-        assert_eq!(hour[716..].iter().map(|known| known.used).collect::<Vec<_>>(), [Some(4), None, None, None]);
+        assert_eq!(
+            hour[716..].iter().map(|known| known.used).collect::<Vec<_>>(),
+            [Some(4), None, None, None]
+        );
         for broken in [&b"tollway history 2\n"[..], b"", &history.bytes()[..100]] {
             file.save(broken).unwrap();
             assert!(file.load(later).is_none());

@@ -11,8 +11,8 @@ use std::collections::HashMap;
 use tollway::Timestamp;
 
 pub(crate) use file::HistoryFile;
-pub(crate) use series::{Series, Span};
 use series::{Point, SERIES_BYTES};
+pub(crate) use series::{Series, Span};
 
 use crate::rows::{LIMITS_MAX, RECENT_BYTES, StepOfLimit};
 
@@ -67,9 +67,12 @@ impl History {
         let used = reading.map(|reading| (reading.used_at(now), reading.capacity));
         series.note(step, Point::new(used, of.granted, of.denied));
         series.score = score;
-        if let Some(limit) = of.policy.in_force.as_deref().and_then(|policy| {
-            policy.limits().iter().find(|limit| *limit.name() == of.limit.name)
-        }) {
+        if let Some(limit) = of
+            .policy
+            .in_force
+            .as_deref()
+            .and_then(|policy| policy.limits().iter().find(|limit| *limit.name() == of.limit.name))
+        {
             let amount = if of.limit.is_stopped { 0 } else { limit.amount() };
             series.note_amount(step, amount, limit.capacity());
         }

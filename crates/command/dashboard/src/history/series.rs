@@ -15,8 +15,11 @@ const STEPS_PER_MINUTE: u64 = 12;
 const AMOUNTS_MAX: usize = 32;
 
 /// The bytes of a series, with its name.
-pub(super) const SERIES_BYTES: usize =
-    (FINE + COARSE) * size_of::<Point>() + AMOUNTS_MAX * size_of::<Amount>() + size_of::<Series>() + 2 * 128 + 32;
+pub(super) const SERIES_BYTES: usize = (FINE + COARSE) * size_of::<Point>()
+    + AMOUNTS_MAX * size_of::<Amount>()
+    + size_of::<Series>()
+    + 2 * 128
+    + 32;
 
 /// What [`Point::used`] counts in: a full limit is so many.
 const FULL: u64 = 60_000;
@@ -227,10 +230,10 @@ mod tests {
         assert_eq!(hour[719], Known { amount: Some(200), used: Some(23), granted: Some(1), denied: Some(1) });
         assert_eq!(hour[0].used, None, "before it was known");
         let (_, day) = series.read(Span::Day, 1_223);
-        assert_eq!(day[1_438..].iter().map(|known| (known.used, known.denied)).collect::<Vec<_>>(), [
-            (Some(11), Some(12)),
-            (Some(23), Some(12))
-        ]);
+        assert_eq!(
+            day[1_438..].iter().map(|known| (known.used, known.denied)).collect::<Vec<_>>(),
+            [(Some(11), Some(12)), (Some(23), Some(12))]
+        );
     }
 
     #[test]

@@ -13,8 +13,12 @@ pub(crate) fn find(path: &str) -> Option<Asset> {
     let asset = |media_type, body: &str| Some(Asset { media_type, body: body.to_owned() });
     match path {
         "/" => Some(Asset { media_type: "text/html; charset=utf-8", body: shell() }),
-        "/assets/dashboard.js" => asset("text/javascript; charset=utf-8", include_str!("../../assets/dashboard.js")),
-        "/assets/dashboard.css" => asset("text/css; charset=utf-8", include_str!("../../assets/dashboard.css")),
+        "/assets/dashboard.js" => {
+            asset("text/javascript; charset=utf-8", include_str!("../../assets/dashboard.js"))
+        }
+        "/assets/dashboard.css" => {
+            asset("text/css; charset=utf-8", include_str!("../../assets/dashboard.css"))
+        }
         _ => None,
     }
 }

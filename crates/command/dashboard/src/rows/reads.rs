@@ -27,7 +27,9 @@ pub(crate) struct Read {
 impl Table {
     /// The accounts to read now.
     pub(crate) fn reads(&self, now: Timestamp) -> Vec<Read> {
-        let active = |index: &usize| self.policies[*index].recent.is_some() && self.policies[*index].in_force.is_some();
+        let active = |index: &usize| {
+            self.policies[*index].recent.is_some() && self.policies[*index].in_force.is_some()
+        };
         let mut active: Vec<usize> = (0..self.policies.len()).filter(active).collect();
         // Never read is fullest: it may be.
         active.sort_by_cached_key(|index| {
@@ -50,12 +52,13 @@ impl Table {
 
     fn add_reads(&self, index: usize, now: Timestamp, reads: &mut Vec<Read>) {
         let policy = &self.policies[index];
-        let mut add = |subject: Subject| reads.push(Read { policy: index, account: (policy.name.clone(), subject) });
-        if !policy.counted.has_subjects() {
+        let mut add =
+            |subject: Subject| reads.push(Read { policy: index, account: (policy.name.clone(), subject) });
+        if !policy.has_subjects() {
             return add(Subject::SHARED);
         }
         // One of the busiest each second, and the fullest so far.
-        let seen = policy.counted.subjects().unwrap_or_default();
+        let seen = policy.subjects().unwrap_or_default();
         let looked_at = seen.busiest.len().min(SUBJECTS_LOOKED_AT).max(1);
         let turn = usize::try_from(now.as_millis() / 1_000).unwrap_or(0) % looked_at;
         let busy = seen.busiest.get(turn).map(|one| one.subject.clone());
@@ -67,10 +70,12 @@ impl Table {
     pub(crate) fn take_in(&mut self, reads: &[Read], usages: Vec<Option<Usage>>, now: Timestamp) {
         for (read, usage) in reads.iter().zip(usages) {
             let Some(policy) = self.policies.get_mut(read.policy) else { continue };
-            let Some(usage) = usage.filter(|usage| usage.limits.len() == policy.limits.len()) else { continue };
+            let Some(usage) = usage.filter(|usage| usage.limits.len() == policy.limits.len()) else {
+                continue;
+            };
             let subject = &read.account.1;
             let readings = readings(&usage, now);
-            if policy.counted.has_subjects() {
+            if policy.has_subjects() {
                 let fullness = readings.iter().map(|reading| reading.permille(now)).max().unwrap_or(0);
                 let is_known = policy.fullest.as_ref() == Some(subject);
                 if !is_known && policy.fullest.is_some() && policy.fullness(now) >= fullness {
@@ -91,7 +96,7 @@ impl Table {
             return Vec::new();
         }
         let is_read = |policy: &TrackedPolicy| {
-            policy.recent.is_some() && policy.in_force.is_some() && !policy.counted.has_subjects()
+            policy.recent.is_some() && policy.in_force.is_some() && !policy.has_subjects()
         };
         let active = self.policies.iter().enumerate().filter(|(_, policy)| is_read(policy));
         let read = |(index, policy): (usize, &TrackedPolicy)| Read {

@@ -58,10 +58,6 @@ pub(crate) struct Growth {
 }
 
 impl Growth {
-    pub(crate) fn since(count: u64) -> Self {
-        Self { last: count, step: 0 }
-    }
-
     /// Returns how much the counter grew since it was last read.
     pub(crate) fn read(&mut self, count: u64) -> u64 {
         let grown = count.wrapping_sub(self.last);

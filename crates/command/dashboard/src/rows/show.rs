@@ -80,7 +80,9 @@ impl<'t> ShownLimit<'t> {
         let full = self.reading.map_or(0, |reading| reading.permille(moment.now));
         let facts = Facts {
             stopped: self.is_stopped,
-            held: self.reading.is_some_and(|reading| reading.held_until.is_some_and(|until| until > moment.now)),
+            held: self
+                .reading
+                .is_some_and(|reading| reading.held_until.is_some_and(|until| until > moment.now)),
             shadow: self.policy.shadow(),
             waiting: moment.waiting.get(self.policy.name().as_str()).map_or(0, |waiting| waiting.callers),
             full: full >= 1_000,
@@ -99,11 +101,13 @@ impl<'t> ShownLimit<'t> {
         let held_until = self.reading.and_then(|reading| reading.held_until).map(|until| until.as_millis());
         let is_full = used.is_some_and(|used| used >= capacity && capacity > 0);
         let until_reset = resets_at.filter(|_| is_full).map(|at| at - now);
-        let wait_ms = waiting.wait.map(|wait| u64::try_from(wait.as_millis()).unwrap_or(u64::MAX)).or(until_reset);
-        let subjects = self.tracked.filter(|(policy, _)| policy.counted.has_subjects()).map(|(policy, _)| RowSubjects {
-            seen_5m: policy.counted.subjects().map(|seen| seen.count),
-            fullest_percent: self.reading.map(|reading| reading.permille(moment.now) / 10),
-        });
+        let wait_ms =
+            waiting.wait.map(|wait| u64::try_from(wait.as_millis()).unwrap_or(u64::MAX)).or(until_reset);
+        let subjects =
+            self.tracked.filter(|(policy, _)| policy.has_subjects()).map(|(policy, _)| RowSubjects {
+                seen_5m: policy.subjects().map(|seen| seen.count),
+                fullest_percent: self.reading.map(|reading| reading.permille(moment.now) / 10),
+            });
         let modes = [
             (Mode::Shadow, self.policy.shadow()),
             (Mode::Stopped, self.is_stopped),
@@ -122,13 +126,19 @@ impl<'t> ShownLimit<'t> {
             used,
             resets_at,
             seen_by: if of_store { SeenBy::Store } else { SeenBy::Process },
-            as_of: self.reading.map(|reading| reading.at.as_millis()).filter(|at| now.saturating_sub(*at) > FRESH_MILLIS),
+            as_of: self
+                .reading
+                .map(|reading| reading.at.as_millis())
+                .filter(|at| now.saturating_sub(*at) > FRESH_MILLIS),
             held_until,
             waiting: waiting.callers,
             wait_ms,
             granted_5m: self.tracked.map_or(0, |(policy, _)| policy.granted_5m()),
             denied_5m: self.tracked.map_or(0, |(_, limit)| limit.denied_5m()),
-            spark: self.tracked.and_then(|(_, limit)| limit.recent.as_ref()).map_or_else(unknown, |recent| spark(&recent.used)),
+            spark: self
+                .tracked
+                .and_then(|(_, limit)| limit.recent.as_ref())
+                .map_or_else(unknown, |recent| spark(&recent.used)),
             modes: modes.into_iter().filter(|(_, holds)| *holds).map(|(mode, _)| mode).collect(),
             subjects,
         }

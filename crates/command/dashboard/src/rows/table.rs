@@ -3,10 +3,10 @@
 //! One pass a second while someone watches, else one in five seconds: the limiter counts at most `POLICIES_MAX` policies one
 //! by one, and reading the counters of one takes a few cache lines.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use tollway::metrics::CountedPolicy;
+use tollway::metrics::{CountedPolicy, SubjectsSeen};
 use tollway::{Limiter, Name, Policy, Subject, Timestamp};
 
 use super::recent::{Growth, Recent, STEP, STEPS};
@@ -18,18 +18,25 @@ pub(crate) const LIMITS_MAX: usize = 4_096;
 pub(crate) struct Table {
     pub(crate) policies: Vec<TrackedPolicy>,
     by_name: HashMap<String, usize>,
+    /// How many of them have counters.
+    counted: usize,
     /// The number of the step that runs.
     step: u64,
     /// The generation of the policies as they were last looked up.
     generation: u64,
     tracked_limits: usize,
+    /// If the config has at most so many policies, all are shown.
+    included_max: usize,
     pub(crate) granted: Recent<u32>,
     pub(crate) denied: Recent<u32>,
 }
 
 /// One used policy.
 pub(crate) struct TrackedPolicy {
-    pub(crate) counted: CountedPolicy,
+    /// Its counters, if this process used it.
+    pub(crate) counted: Option<CountedPolicy>,
+    /// Whether it is shown although nothing happens under it here.
+    is_included: bool,
     pub(crate) name: Name,
     pub(crate) limits: Vec<TrackedLimit>,
     /// As it is in force; `None` if it is not, or its limits are others by now.
@@ -97,10 +104,12 @@ pub(crate) struct StepOfLimit<'t> {
 const FADING: f64 = 0.999;
 
 impl Table {
-    pub(crate) fn new(now: Timestamp) -> Self {
+    pub(crate) fn new(now: Timestamp, included_max: usize) -> Self {
         Self {
+            included_max,
             policies: Vec::new(),
             by_name: HashMap::new(),
+            counted: 0,
             step: step_of(now),
             generation: u64::MAX,
             tracked_limits: 0,
@@ -138,23 +147,32 @@ impl Table {
 
     /// How many policies were used.
     pub(crate) fn policies_used(&self) -> usize {
-        self.policies.len()
+        self.counted
     }
 
     /// Policies that were not counted before.
     fn add_new(&mut self, limiter: &Limiter) {
-        if limiter.counted_policies_len() == self.policies.len() {
+        if limiter.counted_policies_len() == self.counted {
             return;
         }
-        let known: std::collections::HashSet<usize> =
-            self.policies.iter().map(|policy| policy.counted.identity()).collect();
+        let identities = self.policies.iter().filter_map(|policy| Some(policy.counted.as_ref()?.identity()));
+        let known: HashSet<usize> = identities.collect();
         for counted in limiter.counted_policies() {
+            let Ok(name) = Name::new(counted.policy()) else { continue };
             if known.contains(&counted.identity()) {
                 continue;
             }
-            let Ok(name) = Name::new(counted.policy()) else { continue };
-            self.by_name.insert(counted.policy().to_owned(), self.policies.len());
-            self.policies.push(TrackedPolicy::new(counted, name));
+            self.counted += 1;
+            let limits: Vec<Name> = counted.limits().cloned().collect();
+            // It may be shown already, without counters.
+            let shown = self
+                .policies
+                .iter_mut()
+                .find(|policy| policy.counted.is_none() && policy.name == name && policy.has_limits(&limits));
+            match shown {
+                Some(shown) => shown.counted = Some(counted),
+                None => self.policies.push(TrackedPolicy::new(name, &limits, Some(counted))),
+            }
         }
         self.generation = u64::MAX;
     }
@@ -166,19 +184,36 @@ impl Table {
             return;
         }
         self.generation = generation;
+        self.policies.iter_mut().for_each(|policy| policy.look_up(limiter));
+        self.include_all(limiter);
+        self.by_name.clear();
+        let in_force = self.policies.iter().enumerate().filter(|(_, policy)| policy.in_force.is_some());
+        self.by_name.extend(in_force.map(|(index, policy)| (policy.name.to_string(), index)));
+    }
+
+    /// Shows every policy of a small config.
+    fn include_all(&mut self, limiter: &Limiter) {
+        let is_small = limiter.policies_len() <= self.included_max;
+        let mut shown: HashSet<Name> = HashSet::new();
         for policy in &mut self.policies {
-            let in_force = limiter.policy_in_force(policy.name.as_str());
-            policy.in_force = in_force.filter(|in_force| {
-                let names = in_force.limits().iter().map(|limit| limit.name());
-                names.eq(policy.limits.iter().map(|limit| &limit.name))
-            });
-            for limit in &mut policy.limits {
-                limit.is_stopped = limiter.is_stopped(policy.name.as_str(), limit.name.as_str());
+            policy.is_included = is_small && policy.in_force.is_some();
+            if policy.is_included {
+                shown.insert(policy.name.clone());
+                policy.remember(&mut self.tracked_limits);
             }
         }
-        let in_force = self.policies.iter().enumerate().filter(|(_, policy)| policy.in_force.is_some());
-        for (index, policy) in in_force {
-            self.by_name.insert(policy.name.to_string(), index);
+        // What is neither in force nor counted has nothing to show.
+        self.policies.retain(|policy| policy.counted.is_some() || policy.in_force.is_some());
+        if !is_small {
+            return;
+        }
+        for in_force in limiter.policies_in_force().iter().filter(|policy| !shown.contains(policy.name())) {
+            let limits: Vec<Name> = in_force.limits().iter().map(|limit| limit.name().clone()).collect();
+            let mut policy = TrackedPolicy::new(in_force.name().clone(), &limits, None);
+            policy.is_included = true;
+            policy.look_up(limiter);
+            policy.remember(&mut self.tracked_limits);
+            self.policies.push(policy);
         }
     }
 
@@ -201,7 +236,7 @@ impl Table {
 }
 
 impl TrackedPolicy {
-    fn new(counted: CountedPolicy, name: Name) -> Self {
+    fn new(name: Name, limits: &[Name], counted: Option<CountedPolicy>) -> Self {
         let limit = |limit: &Name| TrackedLimit {
             name: limit.clone(),
             id: format!("{name}/{limit}"),
@@ -212,8 +247,9 @@ impl TrackedPolicy {
             reading: None,
         };
         Self {
-            limits: counted.limits().map(limit).collect(),
+            limits: limits.iter().map(limit).collect(),
             counted,
+            is_included: false,
             in_force: None,
             granted: Growth::default(),
             would_deny: Growth::default(),
@@ -225,25 +261,56 @@ impl TrackedPolicy {
         }
     }
 
-    fn read_counters(&mut self, tracked: &mut usize) {
-        let mut grown = self.granted.read(self.counted.granted());
-        self.would_deny.read(self.counted.would_deny());
-        for (index, limit) in self.limits.iter_mut().enumerate() {
-            grown = grown.saturating_add(limit.denied.read(self.counted.denied(index)));
+    fn has_limits(&self, names: &[Name]) -> bool {
+        self.limits.iter().map(|limit| &limit.name).eq(names)
+    }
+
+    fn look_up(&mut self, limiter: &Limiter) {
+        let in_force = limiter.policy_in_force(self.name.as_str());
+        self.in_force = in_force.filter(|in_force| {
+            let names = in_force.limits().iter().map(|limit| limit.name());
+            names.eq(self.limits.iter().map(|limit| &limit.name))
+        });
+        for limit in &mut self.limits {
+            limit.is_stopped = limiter.is_stopped(self.name.as_str(), limit.name.as_str());
         }
-        if grown == 0 {
+    }
+
+    fn read_counters(&mut self, tracked: &mut usize) {
+        let Some(counted) = &self.counted else { return };
+        let mut grown = self.granted.read(counted.granted());
+        self.would_deny.read(counted.would_deny());
+        for (index, limit) in self.limits.iter_mut().enumerate() {
+            grown = grown.saturating_add(limit.denied.read(counted.denied(index)));
+        }
+        if grown > 0 {
+            (self.idle, self.score) = (0, self.score + grown as f64);
+            self.remember(tracked);
+        }
+    }
+
+    /// Keeps five minutes of it, if there is room.
+    fn remember(&mut self, tracked: &mut usize) {
+        if self.recent.is_some() || *tracked + self.limits.len() > LIMITS_MAX {
             return;
         }
-        (self.idle, self.score) = (0, self.score + grown as f64);
-        if self.recent.is_none() && *tracked + self.limits.len() <= LIMITS_MAX {
-            *tracked += self.limits.len();
-            let (granted, would_deny) = (Recent::of(0), Recent::of(0));
-            self.recent = Some(Box::new(RecentTakes { granted, would_deny }));
-            for limit in &mut self.limits {
-                let (denied, used) = (Recent::of(0), Recent::of(UNKNOWN));
-                limit.recent = Some(Box::new(RecentLimit { denied, used }));
-            }
+        *tracked += self.limits.len();
+        let (granted, would_deny) = (Recent::of(0), Recent::of(0));
+        self.recent = Some(Box::new(RecentTakes { granted, would_deny }));
+        for limit in &mut self.limits {
+            let (denied, used) = (Recent::of(0), Recent::of(UNKNOWN));
+            limit.recent = Some(Box::new(RecentLimit { denied, used }));
         }
+    }
+
+    /// Whether takes name subjects.
+    pub(crate) fn has_subjects(&self) -> bool {
+        self.counted.as_ref().is_some_and(|counted| counted.has_subjects())
+    }
+
+    /// Its subjects in the last five minutes, as far as they are noted.
+    pub(crate) fn subjects(&self) -> Option<SubjectsSeen> {
+        self.counted.as_ref()?.subjects()
     }
 
     /// Returns what was granted, and what each limit denied.
@@ -256,7 +323,7 @@ impl TrackedPolicy {
         let denied: Vec<u32> = self.limits.iter_mut().map(|limit| limit.end_step(now)).collect();
         self.score *= FADING;
         self.idle += 1;
-        if self.idle > STEPS && self.limits.iter().all(|limit| limit.is_empty(now)) {
+        if self.idle > STEPS && !self.is_included && self.limits.iter().all(|limit| limit.is_empty(now)) {
             *tracked = tracked.saturating_sub(self.limits.len());
             self.recent = None;
             for limit in &mut self.limits {
@@ -283,7 +350,12 @@ impl TrackedPolicy {
 
     /// How full its fullest limit is, in 1,000ths.
     pub(crate) fn fullness(&self, now: Timestamp) -> u64 {
-        self.limits.iter().filter_map(|limit| limit.reading).map(|reading| reading.permille(now)).max().unwrap_or(0)
+        self.limits
+            .iter()
+            .filter_map(|limit| limit.reading)
+            .map(|reading| reading.permille(now))
+            .max()
+            .unwrap_or(0)
     }
 }
 

@@ -15,6 +15,11 @@ impl Limiter {
         self.find(name).ok().map(|bound| Arc::clone(&bound.policy))
     }
 
+    /// The policies in force, sorted by name. Unlike [`policies`](Self::policies), it is no sign that the limiter is in use.
+    pub fn policies_in_force(&self) -> Vec<Arc<Policy>> {
+        self.registry().policies()
+    }
+
     /// A number that grows whenever policies or their limits change.
     pub fn policies_generation(&self) -> u64 {
         self.registry().generation()
