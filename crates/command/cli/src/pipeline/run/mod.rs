@@ -34,7 +34,7 @@ use crate::failure::{Exit, Failure};
 use crate::serve::log::{self, Level};
 use alarms::PipelineAlarms;
 use metrics::Served;
-use metrics::unshare;
+pub(crate) use metrics::unshare;
 use reload::Follower;
 use screen::Screen;
 use setup::Setup;
