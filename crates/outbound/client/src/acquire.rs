@@ -44,6 +44,14 @@ impl Wanted<'_> {
 impl ApiState {
     /// Waits for the permits of an attempt, and for the moment at which it may be sent.
     pub(crate) async fn acquire(self: &Arc<Self>, wanted: &Wanted<'_>) -> Result<Permits, CallFailure> {
+        let acquired = self.acquire_all(wanted).await;
+        if let Err(failure) = &acquired {
+            self.count_not_sent(failure);
+        }
+        acquired
+    }
+
+    async fn acquire_all(self: &Arc<Self>, wanted: &Wanted<'_>) -> Result<Permits, CallFailure> {
         loop {
             let mut permits = Permits::new(self);
             self.acquire_into(&mut permits, wanted).await?;
@@ -111,11 +119,15 @@ impl ApiState {
     /// A slot and a place in the queue of the api's policy, in the order of the calls of this process.
     async fn acquire_place(&self, permits: &mut Permits, wanted: &Wanted<'_>) -> Result<(), CallFailure> {
         self.check_queue(wanted).await?;
+        let waits = wanted.api.policy().map(|policy| self.handle(policy)).transpose()?;
+        let waits = waits.map(|handle| handle.count_waiting());
         let turn = tokio::time::timeout(self.left(wanted), self.gate.turn(wanted.priority)).await;
         let turn = turn
             .map_err(|_| CallFailure::NoTurn { waiting: self.gate.waiting() })?
             .map_err(|_| CallFailure::TooManyWaiting)?;
         permits.flight = Some(self.join_flights(wanted).await?);
+        // Takes that wait are counted by themselves.
+        drop(waits);
         if let Some(policy) = wanted.api.slots_policy() {
             let handle = self.handle(policy.name())?;
             let take = handle.take().subject(self.account.as_str()).max_wait(self.left(wanted));
@@ -213,6 +225,7 @@ impl ApiState {
             }
             let longest = if is_held { HELD_CHECK } else { RATE_CHECK };
             let pause = wait.saturating_sub(BOOKED_AHEAD / 2).clamp(RATE_CHECK / 10, longest).min(left);
+            let _waits = handle.count_waiting();
             // This process may have written another rate meanwhile.
             let _ = tokio::time::timeout(pause, changed).await;
         }

@@ -8,12 +8,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::Notify;
 use tollway::config::Api;
 use tollway::core::{Feedback, Learned, Name, Subject};
-use tollway::metrics::ApiFigures;
+use tollway::metrics::{ApiFigures, NotSent};
 use tollway::{Limiter, PolicyHandle, Span, TakeError, Timestamp};
 use tollway_dialects::{Dialect, RefusalKind, VendorResponse};
 
 use crate::attempts::{Call, CallSketch};
-use crate::error::ClientError;
+use crate::error::{CallFailure, ClientError};
 use crate::feedback::ceiling;
 use crate::gate::Gate;
 use crate::in_flight::InFlight;
@@ -75,7 +75,7 @@ pub(crate) struct ApiState {
     pub(crate) unfinished: Arc<Unfinished>,
     /// Policies that were looked up. As many as the api and its endpoints name.
     handles: Mutex<HashMap<Name, Arc<PolicyHandle>>>,
-    figures: Arc<ApiFigures>,
+    pub(crate) figures: Arc<ApiFigures>,
 }
 
 /// The state of an api's limits.
@@ -258,8 +258,23 @@ impl ApiState {
         Timestamp::from_micros(self.held_until.load(Ordering::Relaxed)).since(self.now())
     }
 
-    pub(crate) fn count_refusal(&self, kind: RefusalKind) {
-        self.figures.count_refusal(kind.as_str());
+    /// Counts a call that ends before it is sent, if a limit or a hold ended it.
+    pub(crate) fn count_not_sent(&self, failure: &CallFailure) {
+        let why = match failure {
+            CallFailure::Held(_) => Some(NotSent::Hold),
+            CallFailure::NoTurn { .. } | CallFailure::LateTurn { .. } | CallFailure::TooManyWaiting => {
+                Some(NotSent::Queue)
+            }
+            CallFailure::NoPermit(error) => error.denied().and_then(|denied| match denied.held() {
+                true if !denied.stopped() => Some(NotSent::Hold),
+                _ => denied.limit().map(|limit| NotSent::Limit(limit.name().clone())),
+            }),
+            _ => None,
+        };
+        if let Some(why) = why {
+            self.figures.count_not_sent(why);
+            self.note_own_refusal(failure);
+        }
     }
 
     pub(crate) fn name(&self) -> &Name {

@@ -6,10 +6,26 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tollway_core::{Name, Span, Timestamp};
 
+use super::refusals::{ApiRefusal, LastRefusals};
 use crate::Limiter;
 
 /// Why a vendor refuses; the values of the label `kind`.
 const REFUSAL_KINDS: [&str; 6] = ["rate", "concurrency", "daily_quota", "overload", "no_access", "lock"];
+
+/// Whose refusal it was; the values of the label `whose`.
+const OURS: &str = "ours";
+pub(super) const VENDORS: &str = "vendor";
+
+/// What kept a call from being sent.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum NotSent {
+    /// A limit of ours denied it.
+    Limit(Name),
+    /// Too many calls of this process were before it.
+    Queue,
+    /// The vendor holds calls back.
+    Hold,
+}
 
 /// What is known about one api. Written by the client, read by the metrics.
 #[derive(Debug, Default)]
@@ -21,6 +37,9 @@ pub struct ApiFigures {
     /// By the local clock, in microseconds.
     held_until: AtomicU64,
     refusals: [AtomicU64; REFUSAL_KINDS.len()],
+    last_refusals: LastRefusals,
+    /// Limits come from the config, so there are few.
+    not_sent: Mutex<BTreeMap<NotSent, u64>>,
 }
 
 impl ApiFigures {
@@ -46,7 +65,35 @@ impl ApiFigures {
         }
     }
 
-    pub(super) fn rate(&self) -> Option<u64> {
+    /// A call ended before it was sent.
+    pub fn count_not_sent(&self, why: NotSent) {
+        *self.not_sent.lock().unwrap_or_else(PoisonError::into_inner).entry(why).or_default() += 1;
+    }
+
+    /// Calls that were not sent: whose doing it was, what kept them, how many.
+    pub fn not_sent(&self) -> Vec<(&'static str, String, u64)> {
+        let not_sent = self.not_sent.lock().unwrap_or_else(PoisonError::into_inner);
+        let labels = |why: &NotSent| match why {
+            NotSent::Limit(limit) => (OURS, limit.to_string()),
+            NotSent::Queue => (OURS, "queue".to_owned()),
+            NotSent::Hold => (VENDORS, "hold".to_owned()),
+        };
+        let labelled = not_sent.iter().map(|(why, count)| (labels(why), *count));
+        labelled.map(|((whose, reason), count)| (whose, reason, count)).collect()
+    }
+
+    /// Keeps a refusal for a page that shows the last ones.
+    pub fn note_refusal(&self, refusal: ApiRefusal) {
+        self.last_refusals.note(refusal);
+    }
+
+    /// The last refusals of this process, the newest first.
+    pub fn last_refusals(&self) -> Vec<ApiRefusal> {
+        self.last_refusals.newest_first()
+    }
+
+    /// The rate in force, in millionths of a call a second; `None` if it is not known.
+    pub fn rate(&self) -> Option<u64> {
         Some(self.rate.load(Ordering::Relaxed)).filter(|rate| *rate > 0)
     }
 
@@ -54,7 +101,8 @@ impl ApiFigures {
         self.available.load(Ordering::Relaxed)
     }
 
-    pub(super) fn ceiling(&self) -> Option<u64> {
+    /// The vendor's limit as it was measured, in millionths of a call a second.
+    pub fn ceiling(&self) -> Option<u64> {
         Some(self.ceiling.load(Ordering::Relaxed)).filter(|ceiling| *ceiling > 0)
     }
 
@@ -63,7 +111,14 @@ impl ApiFigures {
         self.held_until.load(Ordering::Relaxed).saturating_sub(now.as_micros())
     }
 
-    pub(super) fn refusals(&self) -> impl Iterator<Item = (&'static str, u64)> {
+    /// Until when the vendor holds calls back, by the local clock.
+    pub fn held_until(&self, now: Timestamp) -> Option<Timestamp> {
+        let until = Timestamp::from_micros(self.held_until.load(Ordering::Relaxed));
+        (until > now).then_some(until)
+    }
+
+    /// How often the vendor refused, by the kind of refusal.
+    pub fn refusals(&self) -> impl Iterator<Item = (&'static str, u64)> {
         REFUSAL_KINDS.into_iter().zip(self.refusals.iter().map(|count| count.load(Ordering::Relaxed)))
     }
 }

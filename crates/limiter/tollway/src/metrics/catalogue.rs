@@ -76,6 +76,37 @@ pub(super) static TOKENS_AVAILABLE: Metric = metric(
     "units left for the policy's shared subject; policies with many subjects have no such series",
 )
 .in_cloudwatch("RateLimiterTokensAvailable");
+pub(super) static LIMIT_AMOUNT: Metric = metric(
+    "tollway_limit_amount",
+    Gauge,
+    "units",
+    &["policy", "limit"],
+    "units that the limit grants in a period, or its slots, as in force: 0 if an operator stopped it; learned rates have no \
+     such series",
+);
+pub(super) static USED_RATIO: Metric = metric(
+    "tollway_used_ratio",
+    Gauge,
+    "",
+    &["policy", "limit"],
+    "what all processes used of the limit in its running window and what takes of this process were denied in it, divided by \
+     what fits; above 1 if takes were denied; of the policy's shared subject",
+);
+pub(super) static WAITING_CALLERS: Metric = metric(
+    "tollway_waiting_callers",
+    Gauge,
+    "callers",
+    &["policy"],
+    "callers that wait under the policy for a permit of this process; missing until one has waited",
+);
+pub(super) static WAITING_SECONDS: Metric = metric(
+    "tollway_waiting_seconds",
+    Gauge,
+    "seconds",
+    &["policy"],
+    "how long the last of the waiting callers waits, as far as that is known: a new one waits at least as long; missing until \
+     one has waited",
+);
 pub(super) static ACQUISITION_FAILURES: Metric = metric(
     "RateLimiterAcquisitionFailures",
     Counter,
@@ -266,10 +297,23 @@ pub(super) static API_REFUSALS: Metric = metric(
     "calls of this process that the vendor refused: rate, concurrency, daily_quota, overload, no_access, lock",
 );
 
+pub(super) static REFUSALS: Metric = metric(
+    "tollway_refusals_total",
+    Counter,
+    "calls",
+    &["api", "whose", "reason"],
+    "calls of an api that were refused: by us, before they were sent, with the limit that denied them or queue; or by the \
+     vendor, with the kind of its refusal or hold",
+);
+
 /// All metrics, in export order.
-pub static METRICS: [&Metric; 28] = [
+pub static METRICS: [&Metric; 33] = [
     &TOKENS_ACQUIRED,
     &TOKENS_AVAILABLE,
+    &LIMIT_AMOUNT,
+    &USED_RATIO,
+    &WAITING_CALLERS,
+    &WAITING_SECONDS,
     &ACQUISITION_FAILURES,
     &ACQUISITION_LATENCY,
     &FALLBACK_ACTIVATED,
@@ -296,4 +340,5 @@ pub static METRICS: [&Metric; 28] = [
     &API_CEILING,
     &API_COOLDOWN,
     &API_REFUSALS,
+    &REFUSALS,
 ];

@@ -1,10 +1,17 @@
 //! What happened under one policy, counted so that threads do not wait for each other.
 
 use std::cell::Cell;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use tollway_core::bounds::LIMITS_PER_POLICY_MAX;
 use tollway_core::{Cost, Histogram, Limit, Name};
+
+use super::subjects::{SubjectWatch, WatchedSubjects};
+use super::used_ratio::DenialWindow;
+use super::waiting::WaitingCallers;
+use crate::LimitUsage;
 
 /// So many threads count without getting in each other's way; more share.
 const CELLS: usize = 16;
@@ -17,10 +24,18 @@ pub(crate) struct PolicyCounts {
     cells: [ThreadCounts; CELLS],
     /// Whether a take used the policy's shared subject.
     pub(super) is_shared: AtomicBool,
+    /// Whether a take named a subject.
+    pub(super) has_subjects: AtomicBool,
+    pub(super) subjects: WatchedSubjects,
     pub(super) failed: AtomicU64,
     pub(super) would_deny: AtomicU64,
     pub(super) incidents: AtomicU64,
     pub(crate) latency: Histogram,
+    pub(crate) waiting: WaitingCallers,
+    /// What denied takes asked for beyond one unit each: most ask for one, and count nothing here.
+    denied_beyond_one: [AtomicU64; LIMITS_PER_POLICY_MAX],
+    /// Of each limit.
+    windows: Mutex<[DenialWindow; LIMITS_PER_POLICY_MAX]>,
 }
 
 /// One thread's counts: a few cache lines of its own.
@@ -33,23 +48,32 @@ struct ThreadCounts {
 }
 
 impl PolicyCounts {
-    pub(super) fn new(policy: &str, units: &[Name], limits: &[Limit]) -> Self {
+    pub(super) fn new(policy: &str, units: &[Name], limits: &[Limit], watch: &Arc<SubjectWatch>) -> Self {
         let unit_of = |limit: &Limit| units.iter().position(|unit| unit == limit.unit());
         Self {
             policy: policy.to_owned(),
             limits: limits.iter().map(|limit| (limit.name().clone(), unit_of(limit))).collect(),
             cells: Default::default(),
             is_shared: AtomicBool::new(false),
+            has_subjects: AtomicBool::new(false),
+            subjects: WatchedSubjects::new(watch),
             failed: AtomicU64::new(0),
             would_deny: AtomicU64::new(0),
             incidents: AtomicU64::new(0),
             latency: Histogram::default(),
+            waiting: WaitingCallers::default(),
+            denied_beyond_one: Default::default(),
+            windows: Mutex::default(),
         }
     }
 
     pub(crate) fn granted(&self, subject: &str, cost: &Cost) {
-        if subject.is_empty() && !self.is_shared.load(Ordering::Relaxed) {
-            self.is_shared.store(true, Ordering::Relaxed);
+        let known = if subject.is_empty() { &self.is_shared } else { &self.has_subjects };
+        if !known.load(Ordering::Relaxed) {
+            known.store(true, Ordering::Relaxed);
+        }
+        if self.subjects.is_watched() && !subject.is_empty() {
+            self.subjects.note(subject, true);
         }
         let cell = self.own_cell();
         cell.granted.fetch_add(1, Ordering::Relaxed);
@@ -60,13 +84,35 @@ impl PolicyCounts {
         }
     }
 
-    pub(crate) fn denied(&self, limit: usize) {
+    /// A take for this subject was denied, while subjects are noted.
+    pub(crate) fn note_denied(&self, subject: &str) {
+        if self.subjects.is_watched() && !subject.is_empty() {
+            self.subjects.note(subject, false);
+        }
+    }
+
+    /// A take of this cost was denied by the limit with this index.
+    pub(crate) fn denied(&self, limit: usize, cost: &Cost) {
+        let unit = self.limits.get(limit).and_then(|(_, unit)| *unit);
+        self.denied_units(limit, unit.and_then(|unit| cost.amounts().get(unit)).copied().unwrap_or(1));
+    }
+
+    /// A take of so many units of the limit with this index was denied by it.
+    pub(crate) fn denied_units(&self, limit: usize, units: u64) {
         let index = limit.min(LIMITS_PER_POLICY_MAX - 1);
         self.own_cell().denied[index].fetch_add(1, Ordering::Relaxed);
+        if units > 1 {
+            self.denied_beyond_one[index].fetch_add(units - 1, Ordering::Relaxed);
+        }
     }
 
     pub(crate) fn failed(&self) {
         self.failed.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Whether subjects of takes are noted now.
+    pub(crate) fn notes_subjects(&self) -> bool {
+        self.subjects.is_watched()
     }
 
     pub(crate) fn would_deny(&self) {
@@ -94,6 +140,14 @@ impl PolicyCounts {
     /// By the limit with this index.
     pub(super) fn denials(&self, limit: usize) -> u64 {
         self.sum(|cell| &cell.denied[limit.min(LIMITS_PER_POLICY_MAX - 1)])
+    }
+
+    /// (granted + denied) / amount of the running window, in millionths; none for a limit without an amount.
+    pub(super) fn used_ratio(&self, index: usize, limit: &Limit, usage: &LimitUsage) -> Option<u64> {
+        let beyond_one = self.denied_beyond_one.get(index)?.load(Ordering::Relaxed);
+        let denied = self.denials(index).wrapping_add(beyond_one);
+        let mut windows = self.windows.lock().unwrap_or_else(PoisonError::into_inner);
+        windows.get_mut(index)?.ratio(limit, usage, denied)
     }
 
     fn sum(&self, counter: impl Fn(&ThreadCounts) -> &AtomicU64) -> u64 {

@@ -1,17 +1,18 @@
 //! All figures of a limiter at one moment.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use tollway_core::{Latencies, StoreFigures, Tallies};
+use tollway_core::{Latencies, StoreFigures, Tallies, Timestamp};
 
+use super::apis::VENDORS;
 use super::catalogue::{
     ACQUISITION_FAILURES, ACQUISITION_LATENCY, ACQUISITION_SLOW, API_CEILING, API_COOLDOWN, API_RATE,
     API_REFUSALS, API_TOKENS, CONFIG_RELOADS, CONFIG_WRONG, DECISIONS, DEGRADED_DECISIONS,
-    FALLBACK_ACTIVATED, INCIDENTS, INCIDENTS_DROPPED, METRICS_DROPPED, Metric, NEVER_OVER, PERMITS_LOST,
-    POLICIES_LEFT_OUT, STORE_DEGRADED, STORE_EVENTS, STORE_LATENCY, STORE_MEMORY_USED, STORE_PER_CALL,
-    STORE_THROTTLED, TOKENS_ACQUIRED, TOKENS_AVAILABLE, WOULD_DENY,
+    FALLBACK_ACTIVATED, INCIDENTS, INCIDENTS_DROPPED, LIMIT_AMOUNT, METRICS_DROPPED, Metric, NEVER_OVER,
+    PERMITS_LOST, POLICIES_LEFT_OUT, REFUSALS, STORE_DEGRADED, STORE_EVENTS, STORE_LATENCY,
+    STORE_MEMORY_USED, STORE_PER_CALL, STORE_THROTTLED, TOKENS_ACQUIRED, TOKENS_AVAILABLE, USED_RATIO,
+    WAITING_CALLERS, WAITING_SECONDS, WOULD_DENY,
 };
 use super::{Metrics, PolicyCounts};
 use crate::Limiter;
@@ -62,9 +63,11 @@ impl Limiter {
     pub async fn samples(&self) -> Vec<Sample> {
         let Some(metrics) = &self.registry().state().metrics else { return Vec::new() };
         let mut samples = SampleSet::default();
-        let mut shared = BTreeSet::new();
+        let (mut shared, now) = (BTreeSet::new(), self.registry().state().clock.now());
         for counts in metrics.all() {
             samples.add_policy(&counts);
+            samples.add_waiting(&counts, now);
+            self.add_amounts(&counts, &mut samples);
             if !counts.limits.is_empty() && counts.is_shared.load(Ordering::Relaxed) {
                 shared.insert(counts.policy.clone());
             }
@@ -87,13 +90,30 @@ impl Limiter {
     async fn add_available(&self, policies: &BTreeSet<String>, samples: &mut SampleSet) {
         // A policy that was reloaded away has nothing to show.
         let in_force: Vec<_> = policies.iter().filter_map(|policy| self.find(policy).ok()).collect();
-        let names: Vec<_> = in_force.iter().map(|bound| Arc::clone(&bound.policy)).collect();
         // Nor has a store that does not answer.
-        let Ok(usages) = usage_of_shared(in_force).await else { return };
-        for (policy, usage) in names.iter().zip(usages) {
-            for limit in usage.limits {
-                let labels = [policy.name().as_str(), limit.name.as_str()];
-                samples.set(&TOKENS_AVAILABLE, &labels, limit.remaining);
+        let Ok(usages) = usage_of_shared(&in_force).await else { return };
+        for (bound, usage) in in_force.iter().zip(usages) {
+            for (index, (limit, usage)) in bound.policy.limits().iter().zip(&usage.limits).enumerate() {
+                let labels = [bound.policy.name().as_str(), limit.name().as_str()];
+                samples.set(&TOKENS_AVAILABLE, &labels, usage.remaining);
+                if let Some(ratio) = bound.counts().and_then(|counts| counts.used_ratio(index, limit, usage))
+                {
+                    samples.put(&USED_RATIO, &labels, Figure::Millionths(ratio));
+                }
+            }
+        }
+    }
+
+    /// Of a policy that was used, also by many subjects.
+    fn add_amounts(&self, counts: &PolicyCounts, samples: &mut SampleSet) {
+        if counts.limits.is_empty() {
+            return;
+        }
+        let Ok(bound) = self.find(&counts.policy) else { return };
+        for (index, limit) in bound.policy.limits().iter().enumerate() {
+            if !limit.is_adaptive() {
+                let amount = if bound.stopped == Some(index) { 0 } else { limit.amount() };
+                samples.set(&LIMIT_AMOUNT, &[&counts.policy, limit.name().as_str()], amount);
             }
         }
     }
@@ -113,6 +133,10 @@ impl Limiter {
             samples.put(&API_COOLDOWN, &[api], Figure::Millionths(figures.held_for(now)));
             for (kind, count) in figures.refusals() {
                 samples.set(&API_REFUSALS, &[api, kind], count);
+                samples.add(&REFUSALS, &[api, VENDORS, kind], count);
+            }
+            for (whose, reason, count) in figures.not_sent() {
+                samples.add(&REFUSALS, &[api, whose, &reason], count);
             }
         }
     }
@@ -174,6 +198,15 @@ impl SampleSet {
         self.add(&WOULD_DENY, &[policy], counts.would_deny.load(Ordering::Relaxed));
         self.add(&INCIDENTS, &[policy], counts.incidents.load(Ordering::Relaxed));
         self.add_acquisition_latency(counts);
+    }
+
+    fn add_waiting(&mut self, counts: &PolicyCounts, now: Timestamp) {
+        if counts.waiting.were_any() {
+            let (waiting, policy) = (counts.waiting.read(now), [counts.policy.as_str()]);
+            self.add(&WAITING_CALLERS, &policy, waiting.callers);
+            let wait = waiting.wait.unwrap_or_default().as_micros().try_into().unwrap_or(u64::MAX);
+            self.put(&WAITING_SECONDS, &policy, Figure::Millionths(wait));
+        }
     }
 
     /// Limits are checked together, so each of them took as long.

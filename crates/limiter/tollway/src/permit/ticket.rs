@@ -9,6 +9,7 @@ use tollway_core::{
 };
 
 use super::{Permit, one};
+use crate::metrics::WaitingCaller;
 use crate::take::bound_charges::BoundCharges;
 use crate::take::bound_policy::{BoundPolicy, next_permit};
 use crate::take::pending_take::wrong_answer;
@@ -98,6 +99,21 @@ impl Permit {
     pub fn delay(&self) -> Duration {
         let (due, _) = self.times();
         due.since(self.charges.state().clock.now()).into()
+    }
+
+    /// Counts its caller as waiting until it is due, wherever the caller waits.
+    pub(crate) fn count_booked(&self) {
+        let bound = self.charges.waited_for();
+        if let Some(counts) = bound.counts() {
+            counts.waiting.booked(self.times().0, bound.state.clock.now());
+        }
+    }
+
+    /// Its caller waits from now on, unless it is due.
+    pub(crate) fn waiting_caller(&self) -> Option<WaitingCaller> {
+        let (due, _) = self.times();
+        (due > self.charges.state().clock.now())
+            .then(|| WaitingCaller::new(self.charges.waited_for(), Some(due)))
     }
 }
 

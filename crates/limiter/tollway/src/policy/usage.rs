@@ -78,7 +78,7 @@ pub(crate) fn usage_of_each(
 }
 
 /// The usage of the shared subject of each policy, in their order.
-pub(crate) async fn usage_of_shared(bounds: Vec<Arc<BoundPolicy>>) -> Result<Vec<Usage>, TakeError> {
+pub(crate) async fn usage_of_shared(bounds: &[Arc<BoundPolicy>]) -> Result<Vec<Usage>, TakeError> {
     let peek = |bound: &Arc<BoundPolicy>| Operation {
         charges: Charges::from_buf([Charge::new(Arc::clone(&bound.policy), Subject::SHARED)]),
         action: Action::Peek,
@@ -129,7 +129,7 @@ fn read_usage(_: &BoundCharges, outcome: Outcome) -> Result<Usage, TakeError> {
     usage_in(outcome)
 }
 
-fn usage_in(outcome: Outcome) -> Result<Usage, TakeError> {
+pub(super) fn usage_in(outcome: Outcome) -> Result<Usage, TakeError> {
     let Outcome::Peeked(charges) = outcome else { return Err(wrong_answer().into()) };
     let show = |(limit, reading): (&Limit, &Reading)| LimitUsage {
         name: limit.name().clone(),

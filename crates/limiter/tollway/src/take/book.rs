@@ -28,6 +28,9 @@ impl Take<'_, Waits> {
         let wait = if take.may_book() { take.longest_wait() } else { Span::ZERO };
         let taken = take.send_and_wait(wait).await;
         count(&taken);
+        if let Ok(Taken::Granted(granted)) = &taken {
+            granted.count_waiting();
+        }
         taken
     }
 }

@@ -60,6 +60,11 @@ impl BoundCharges {
         (self.charges.len() == 1).then(|| self.first())
     }
 
+    /// The policy under which a caller of this take waits: the first one that can deny it.
+    pub(crate) fn waited_for(&self) -> &Arc<BoundPolicy> {
+        self.bounds.iter().find(|bound| !bound.policy.shadow()).unwrap_or(&self.bounds[0])
+    }
+
     pub(crate) fn charges(&self) -> &[Charge] {
         &self.charges
     }

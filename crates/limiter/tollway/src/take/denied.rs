@@ -5,9 +5,12 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use smallvec::SmallVec;
-use tollway_core::{ChargeStatus, Decision, Denial, FastDecision, Limit, Policy, TakeOutcome, Timestamp};
+use tollway_core::{
+    Charge, ChargeStatus, Decision, Denial, FastDecision, Limit, Policy, Subject, TakeOutcome, Timestamp,
+};
 
 use crate::TakeError;
+use crate::metrics::PolicyCounts;
 use crate::take::bound_charges::BoundCharges;
 use crate::take::bound_policy::BoundPolicy;
 
@@ -17,8 +20,12 @@ pub struct Denied {
     /// The policy that denied.
     bound: Arc<BoundPolicy>,
     denial: Denial,
+    /// Present while subjects are noted. Boxed, so that a denial stays small.
+    subject: Option<Box<Subject>>,
     /// When it was decided.
     now: Timestamp,
+    /// What the take asked of the limit that denied it; 0 on the fast path, which counts where it decides.
+    units: u64,
     /// In full; of the fast path, built when it is first read, so that a denial is small.
     decision: OnceLock<Box<Decision>>,
 }
@@ -28,7 +35,12 @@ impl Denied {
         let none = Denial { retry_at: decision.now, charge: 0, limit: 0, held: false };
         let denial = decision.denial().copied().unwrap_or(none);
         let bound = Arc::clone(charges.bound(denial.charge));
-        Self { bound, denial, now: decision.now, decision: OnceLock::from(Box::new(decision)) }
+        let charge = charges.charges().get(denial.charge);
+        let units = charge.map_or(0, |charge| units_of(charge, denial.limit));
+        let notes = bound.counts().is_some_and(PolicyCounts::notes_subjects);
+        let subject = charge.filter(|_| notes).map(|charge| Box::new(charge.subject.clone()));
+        let now = decision.now;
+        Self { bound, denial, subject, now, units, decision: OnceLock::from(Box::new(decision)) }
     }
 
     pub(crate) fn fast(bound: Arc<BoundPolicy>, decided: FastDecision) -> Self {
@@ -40,7 +52,7 @@ impl Denied {
                 (now, Denial { retry_at: now, charge: 0, limit: 0, held: false })
             }
         };
-        Self { bound, denial, now, decision: OnceLock::new() }
+        Self { bound, denial, subject: None, now, units: 0, decision: OnceLock::new() }
     }
 
     pub(crate) fn with_readings(self, charges: SmallVec<[ChargeStatus; 1]>) -> Self {
@@ -67,8 +79,16 @@ impl Denied {
 
     pub(crate) fn count(&self) {
         if let Some(counts) = self.bound.counts() {
-            counts.denied(self.denial.limit);
+            counts.denied_units(self.denial.limit, self.units);
+            if let Some(subject) = &self.subject {
+                counts.note_denied(subject.as_str());
+            }
         }
+    }
+
+    /// The policy that denied it, as it is bound.
+    pub(crate) fn bound(&self) -> &Arc<BoundPolicy> {
+        &self.bound
     }
 
     /// The decision in full.
@@ -118,6 +138,13 @@ impl fmt::Display for Denied {
             None => write!(f, "denied by policy {name}; free in {}", in_words(self.retry_after())),
         }
     }
+}
+
+/// What a charge asks of one of its policy's limits.
+fn units_of(charge: &Charge, limit: usize) -> u64 {
+    let limit = charge.policy.limits().get(limit);
+    let unit = limit.and_then(|limit| charge.policy.units().iter().position(|unit| unit == limit.unit()));
+    unit.and_then(|unit| charge.cost().amounts().get(unit)).copied().unwrap_or(1)
 }
 
 /// In words, rounded up: `250 ms`, `15.7 s`, `2 min 5 s`, `18 h 25 min`.

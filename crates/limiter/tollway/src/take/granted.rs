@@ -134,6 +134,13 @@ impl<'a> Granted<'a> {
         }
     }
 
+    /// Counts the caller as waiting until a place that was booked for it is due.
+    pub(crate) fn count_waiting(&self) {
+        if let Kind::Owned(permit) = &self.0 {
+            permit.count_booked();
+        }
+    }
+
     /// Picks the permit up: to begin, settle or give back, and to keep while the call runs.
     pub fn permit(self) -> Permit {
         let (bound, subject, cost, now, good_until) = match self.0 {

@@ -3,9 +3,9 @@
 use tollway_core::{Span, Timestamp};
 use tracing::Instrument;
 
-use crate::metrics::count_waited;
+use crate::metrics::{WaitingCaller, count_waited};
 use crate::take::pending_take::PendingTake;
-use crate::{Permit, TakeError, Taken};
+use crate::{Denied, Permit, TakeError, Taken};
 
 /// The longest pause between retries while another process may return slots without notice.
 const RETRY_MAX: Span = Span::from_millis(200);
@@ -32,7 +32,9 @@ async fn wait_in_queue(mut take: PendingTake) -> Result<Permit, TakeError> {
         Taken::Denied(denied) => Err(denied.into()),
         Taken::Granted(granted) => {
             // Granted but not yet due: dropping the future now returns it unused.
-            let pending = granted.permit().into_pending();
+            let permit = granted.permit();
+            let _waits = permit.waiting_caller();
+            let pending = permit.into_pending();
             pending.due().await?;
             pending.into_permit()
         }
@@ -49,10 +51,18 @@ async fn wait_for_turn(mut take: PendingTake) -> Result<Permit, TakeError> {
             Taken::Denied(denied) => Err(denied.into()),
         };
     };
-    let turn = tokio::select! {
-        biased;
-        turn = entry.queue.turn.lock() => Some(turn),
-        slept = state.timers.sleep_until(&*state.clock, deadline) => { slept?; None }
+    let turn = match entry.queue.turn.try_lock() {
+        Ok(turn) => Some(turn),
+        Err(_) => {
+            let denied_by = entry.queue.last_denial();
+            let bound = denied_by.as_ref().map_or(take.charges.waited_for(), Denied::bound);
+            let _waits = WaitingCaller::new(bound, None);
+            tokio::select! {
+                biased;
+                turn = entry.queue.turn.lock() => Some(turn),
+                slept = state.timers.sleep_until(&*state.clock, deadline) => { slept?; None }
+            }
+        }
     };
     if turn.is_none()
         && let Some(denied) = entry.queue.last_denial()
@@ -73,6 +83,9 @@ async fn wait_for_turn(mut take: PendingTake) -> Result<Permit, TakeError> {
             return Err(denied.into());
         }
         let wake_at = wake_at(&take, now, retry_at, deadline);
+        // When slots come back is not known.
+        let due = Some(retry_at).filter(|_| denied.limit().is_none_or(|limit| !limit.has_slots()));
+        let _waits = WaitingCaller::new(denied.bound(), due);
         tokio::select! {
             biased;
             () = entry.queue.freed.notified() => {}

@@ -40,4 +40,5 @@ mod ticket;
 #[cfg(feature = "dynamodb")]
 mod token_bucket;
 mod waiting;
+mod waiting_metrics;
 mod waiting_slots;

@@ -114,6 +114,29 @@ async fn a_wait_beyond_the_budget_fails_at_once() {
     assert!(error.retry_after().unwrap() > Duration::from_secs(2), "{error}");
 }
 
+/// G11: one metric tells the refusals of our limits from those of the vendor.
+#[tokio::test]
+async fn a_refusal_is_counted_as_ours_or_the_vendors() {
+    let refusals = async |limiter: &tollway::Limiter| {
+        let text = tollway::metrics::prometheus_text(&limiter.samples().await);
+        let lines =
+            text.lines().filter_map(|line| line.strip_prefix("tollway_refusals_total{api=\"test\",whose="));
+        lines.filter(|line| !line.ends_with(" 0")).map(str::to_owned).collect::<Vec<_>>()
+    };
+    let generous = vendor(&["100 / second"], "http").await;
+    let ours = limiter(&generous.url(), "limits = [\"hourly: 1 / hour from first call\"]");
+    let client = ApiClient::of(&ours, "test").unwrap();
+    client.get("/").send().await.unwrap();
+    client.get("/").max_time(Duration::from_secs(2)).send().await.unwrap_err();
+    assert_eq!(refusals(&ours).await, ["\"ours\",reason=\"hourly\"} 1"]);
+    let strict = vendor(&["1 / day"], "bare").await;
+    let vendors = limiter(&strict.url(), "rate = \"off\"\nlimits = [\"1000 / second\"]");
+    let client = ApiClient::builder("test").limiter(&vendors).max_retries(0).build().unwrap();
+    client.get("/").send().await.unwrap();
+    client.get("/").max_time(Duration::from_secs(2)).send().await.unwrap_err();
+    assert_eq!(refusals(&vendors).await, ["\"vendor\",reason=\"rate\"} 1"]);
+}
+
 #[test]
 fn options_keep_the_last_cost_of_a_unit() {
     let twice = CallOptions::new().cost("tokens", 1).unwrap().cost("tokens", 2).unwrap();

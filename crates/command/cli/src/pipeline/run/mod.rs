@@ -23,18 +23,18 @@ use tollway_notify::cloudwatch::CloudWatchConfig;
 use tollway_pipeline::run::metrics::samples_of_process;
 use tollway_pipeline::run::progress::Progress;
 use tollway_pipeline::run::{OwnEvents, Runner};
+use tollway_pipeline::view::{PipelineView, not_in_config, stage_of};
 use tollway_pipeline::{Engine, EngineError, PipelineConfig};
 
-use super::live::{Live, stderr_width};
-use super::quota::Quota;
-use super::session::{Which, runtime, stage_of};
-use super::stage_names::{move_command, not_in_config, remark};
+use super::session::{Which, runtime};
+use super::stage_names::{move_command, remark};
 use crate::cloudwatch::Publishing;
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
-use crate::layout::COLUMNS;
 use crate::serve::log::{self, Level};
 use alarms::PipelineAlarms;
+use metrics::Served;
+pub(crate) use metrics::unshare;
 use reload::Follower;
 use screen::Screen;
 use setup::Setup;
@@ -83,7 +83,7 @@ pub(crate) struct Arguments {
     /// How long to wait at the start for an engine that does not answer; with --stay, without end
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = read_span)]
     wait_for_engine: Span,
-    /// Serve /metrics for Prometheus at this address
+    /// Serve /metrics for Prometheus, and the dashboard, at this address
     ///
     /// Other machines need a token (`read` in [server.tokens]); on this machine none is needed.
     #[arg(long, value_name = "ADDRESS")]
@@ -132,7 +132,10 @@ async fn work(arguments: &Arguments, which: &Which, context: &Context) -> Result
     let metrics = match arguments.metrics {
         Some(address) => {
             let server = file.config().server().cloned().unwrap_or_default();
-            Some(metrics::serve(address, &server, &config, &runner, limiter.clone()).await?)
+            let store = context.store(file.config().limits())?;
+            let (engine, runner, limiter) = (&engine, &runner, &limiter);
+            let served = Served { server: &server, config: &config, store: &store, engine, runner, limiter };
+            Some(metrics::serve(address, &served, context).await?)
         }
         None => None,
     };
@@ -140,14 +143,7 @@ async fn work(arguments: &Arguments, which: &Which, context: &Context) -> Result
         publish(file.config().cloudwatch(), &config, &engine, runner.own_events(), &limiter).await?;
     warn_at_start(&config, &*engine).await;
     let screen = Screen::new(context.output(), &config);
-    let mut running = Running {
-        config,
-        runner: &runner,
-        limiter: &limiter,
-        engine: &*engine,
-        screen,
-        stay: arguments.stay,
-    };
+    let mut running = Running { config, runner: &runner, limiter: &limiter, screen, stay: arguments.stay };
     let follower = Follower::new(file, which, &running.config.engine);
     let stopped = running.watch(&mut stops, follower, hangups).await;
     running.screen.close();
@@ -207,7 +203,7 @@ async fn publish(
     own: OwnEvents,
     limiter: &Limiter,
 ) -> Result<Option<Publishing>, Failure> {
-    let stages: Arc<[Name]> = config.stages.iter().map(|stage| stage.name.clone()).collect();
+    let stages: Arc<[Name]> = config.stage_names().into();
     let source = (config.name.to_string(), engine.clone(), stages, own, limiter.clone());
     let read = move || {
         let (pipeline, engine, stages, own, limiter) = source.clone();
@@ -229,7 +225,6 @@ struct Running<'r> {
     config: PipelineConfig,
     runner: &'r Runner,
     limiter: &'r Limiter,
-    engine: &'r dyn Engine,
     screen: Screen,
     stay: bool,
 }
@@ -264,16 +259,11 @@ impl Running<'_> {
         }
         let Ok(progress) = self.runner.progress().await else { return };
         if self.screen.is_due(progress.at) {
-            let quota = Quota::read(self.limiter, &self.config, progress.at).await;
-            let progress = quota.complete(progress, &self.config);
-            let live = match self.screen.is_live() {
-                true => {
-                    let own = self.runner.view()();
-                    Live::read(stderr_width(), Some(own), &progress, self.engine).await
-                }
-                false => Live::of_width(COLUMNS),
-            };
-            self.screen.show(&progress, &quota, &live);
+            let mut view = PipelineView::of(progress, &self.config, self.limiter).await;
+            if self.screen.is_live() {
+                view = view.with_live(self.runner.engine(), Some(self.runner.view()())).await;
+            }
+            self.screen.show(&view);
         }
     }
 }
@@ -287,7 +277,7 @@ async fn drain(
     context: &Context,
 ) -> Result<usize, Failure> {
     // The metrics' task has ended with its handle, or ends now.
-    let Some(runner) = metrics::unshare(runner).await else { return Ok(0) };
+    let Some(runner) = unshare(runner).await else { return Ok(0) };
     if stopped {
         let text = crate::humanize::span(grace);
         context
