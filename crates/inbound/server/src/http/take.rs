@@ -18,6 +18,7 @@ use super::body::{self, Response, json, json_list};
 use super::problem::Problem;
 use super::request_bodies::{Amounts, ChargeBody, TakeBody};
 use super::response_bodies::{BatchEntry, LimitAnswer, TakeAnswer};
+use crate::alone::alone;
 use crate::bounded_take::{client_network, decide};
 use crate::bounds::TAKES_PER_BATCH_MAX;
 use crate::connection::Caller;
@@ -50,11 +51,17 @@ async fn answer_one(worker: &Worker, client: ClientOfTake<'_>, body: &[u8]) -> R
     let taken = decide(worker, client.caller, client.network, &mut take).await?;
     let decision = decision_of(&taken);
     let statuses = take.limit_statuses(decision, false);
+    let alone = alone(worker, &client.caller.counted_in, &take, &statuses, decision);
     // `grant` consumes the permit below; the headers need only the time and the outcome.
     let decision = Decision::new(decision.now, decision.outcome);
     let mut response = match taken {
-        Ok(permit) => json(StatusCode::OK, &TakeAnswer::grant(worker, permit, &statuses)),
-        Err(denied) => json(StatusCode::TOO_MANY_REQUESTS, &TakeAnswer::denial(&denied, &statuses)),
+        Ok(permit) => {
+            json(StatusCode::OK, &TakeAnswer { alone, ..TakeAnswer::grant(worker, permit, &statuses) })
+        }
+        Err(denied) => {
+            let denial = TakeAnswer { alone, ..TakeAnswer::denial(&denied, &statuses) };
+            json(StatusCode::TOO_MANY_REQUESTS, &denial)
+        }
     };
     put_headers(&mut response, &statuses, &decision);
     Ok(response)
@@ -86,10 +93,12 @@ async fn answer_entry(
     let policies = requested.policies(worker)?;
     let mut take = requested.under(&policies);
     let taken = decide(worker, client.caller, client.network, &mut take).await?;
-    let statuses = take.limit_statuses(decision_of(&taken), false);
+    let decision = decision_of(&taken);
+    let statuses = take.limit_statuses(decision, false);
+    let alone = alone(worker, &client.caller.counted_in, &take, &statuses, decision);
     let entry = match taken {
-        Ok(permit) => entry_json(TakeAnswer::grant(worker, permit, &statuses)),
-        Err(denied) => entry_json(TakeAnswer::denial(&denied, &statuses)),
+        Ok(permit) => entry_json(TakeAnswer { alone, ..TakeAnswer::grant(worker, permit, &statuses) }),
+        Err(denied) => entry_json(TakeAnswer { alone, ..TakeAnswer::denial(&denied, &statuses) }),
     };
     Ok(entry)
 }
