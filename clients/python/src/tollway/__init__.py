@@ -7,12 +7,18 @@
 ...     permit.settle(tokens=answer.tokens)
 """
 
-from ._aio import AsyncLimiter, AsyncPermit
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 from ._enqueue import Enqueued, enqueue
 from ._errors import DeniedError, NotSent, ServerProblem, TollwayError, Unreachable
 from ._handler import Dead, Done, Handler, Job, Output, RateLimited, Retry, handler
 from ._limiter import Limiter, Permit
 from ._outcome import Charge, Denied, Limit, Observed
+
+if TYPE_CHECKING:
+    from ._aio import AsyncLimiter, AsyncPermit
 
 __all__ = [
     "AsyncLimiter",
@@ -39,3 +45,12 @@ __all__ = [
     "enqueue",
     "handler",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """asyncio takes longer to import than the rest: only where it is used."""
+    if name in ("AsyncLimiter", "AsyncPermit"):
+        from . import _aio
+
+        return getattr(_aio, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

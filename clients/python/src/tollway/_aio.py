@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeVar
 from ._core import Core
 from ._limited import CostOf, SubjectOf, limited
 from ._limiter import Limiter
-from ._outcome import Charge, Cost, Denied, Grant, Limit, Observed
+from ._outcome import Charge, Cost, Denied, Grant, Limit, Observed, without_own_slot
 from ._sent import was_sent
 from ._streams import Streams
 
@@ -163,9 +163,10 @@ class AsyncLimiter:
     async def limits(self, policy: str, *, subject: str | None = None) -> list[Limit]:
         """What is left of each limit. Takes nothing."""
         taken = await self.try_take(policy, subject=subject, cost={"requests": 0})
-        if isinstance(taken, AsyncPermit) and taken._grant.has_slots:
-            await taken.give_back()
-        return taken.limits
+        if not isinstance(taken, AsyncPermit) or not taken._grant.has_slots:
+            return taken.limits
+        await taken.give_back()
+        return without_own_slot(taken.limits)
 
     def limited(
         self,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import inspect
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar, Union, cast
 
@@ -32,6 +31,8 @@ def limited(
                 "cost": cost(*args, **kwargs) if callable(cost) else cost,
                 "timeout": timeout,
             }
+
+        import inspect
 
         if inspect.iscoroutinefunction(function):
 

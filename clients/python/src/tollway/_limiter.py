@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from ._core import Core
 from ._limited import CostOf, SubjectOf, limited
-from ._outcome import Charge, Cost, Denied, Grant, Limit, Observed
+from ._outcome import Charge, Cost, Denied, Grant, Limit, Observed, without_own_slot
 from ._sent import was_sent
 from ._sockets import Sockets
 
@@ -171,9 +171,10 @@ class Limiter:
     def limits(self, policy: str, *, subject: str | None = None) -> list[Limit]:
         """What is left of each limit. Takes nothing."""
         taken = self.try_take(policy, subject=subject, cost={"requests": 0})
-        if isinstance(taken, Permit) and taken._grant.has_slots:
-            taken.give_back()
-        return taken.limits
+        if not isinstance(taken, Permit) or not taken._grant.has_slots:
+            return taken.limits
+        taken.give_back()
+        return without_own_slot(taken.limits)
 
     def limited(
         self,

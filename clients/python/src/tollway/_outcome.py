@@ -56,6 +56,13 @@ class Limit(NamedTuple):
         )
 
 
+def without_own_slot(limits: list[Limit]) -> list[Limit]:
+    """What was left before a take of nothing, which has a slot all the same."""
+    return [
+        limit._replace(remaining=limit.remaining + 1) if limit.unit == "slots" else limit for limit in limits
+    ]
+
+
 class Observed(NamedTuple):
     """What the server made of a vendor's answer."""
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import socket
-import ssl
 import time
 import weakref
 from collections.abc import Callable
@@ -89,6 +88,8 @@ def _connect(address: Address, timeout: float) -> socket.socket:
     try:
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if address.tls:
+            import ssl
+
             return ssl.create_default_context().wrap_socket(connection, server_hostname=address.host)
     except BaseException:
         connection.close()
