@@ -23,6 +23,10 @@ PAUSE_AFTER_REFUSED = 0.1
 PAUSE_AFTER_TIMEOUT = 1.0
 # A denied take that may still wait asks again by then: a slot may be free, a rate may have risen, a server may be back.
 ASK_AGAIN_MAX = 0.25
+# A place is booked at most this far ahead under a rate, and where it is not known that there is none.
+BOOKED_AHEAD_MAX = 1.0
+# Of which it is known that their limits do not move. Of more, places are booked a second ahead.
+POLICIES_MAX = 10_000
 # `Observed.wait` of a refusal of which the server has not said more.
 UNKNOWN_WAIT = 1.0
 # A debt is booked ahead where nothing is left now.
@@ -45,6 +49,8 @@ class Core:
         self.alone = Alone()
         # The last one that answered.
         self._current = 0
+        # Policies whose limits do not move.
+        self._fixed: set[str] = set()
 
     def take(self, charges: tuple[Charge, ...], timeout: float, take_id: str | None) -> Steps[Grant | Denied]:
         """Waits for a permit, at most `timeout` seconds."""
@@ -55,10 +61,11 @@ class Core:
             body["id"] = take_id
         while True:
             left = deadline - monotonic()
-            if left > 0:
-                body["wait_ms"] = int(left * 1000)
-            else:
-                body.pop("wait_ms", None)
+            was_fixed = self._is_fixed(charges)
+            ahead = left if was_fixed else min(left, BOOKED_AHEAD_MAX)
+            body.pop("wait_ms", None)
+            if ahead > 0:
+                body["wait_ms"] = int(ahead * 1000)
             answer = yield from self.ask("/v1/take", body)
             outcome = self._taken(charges, answer)
             if isinstance(outcome, Grant):
@@ -67,9 +74,26 @@ class Core:
                 if isinstance(outcome, Grant):
                     return outcome
             left = deadline - monotonic()
-            if outcome.retry_after > left or left <= 0:
+            if left <= 0:
                 return outcome
+            if self._is_fixed(charges):
+                if not was_fixed and left > ahead:
+                    # It can be booked further ahead.
+                    continue
+                if outcome.retry_after > left:
+                    return outcome
             yield Sleep(min(max(outcome.retry_after, 0.001), ASK_AGAIN_MAX))
+
+    def _is_fixed(self, charges: tuple[Charge, ...]) -> bool:
+        """Whether its limits are known not to move: a rate may rise before a far place comes."""
+        return all(charge.policy in self._fixed for charge in charges)
+
+    def _learn(self, charges: tuple[Charge, ...], said: Mapping[str, Any]) -> None:
+        if len(charges) == 1:
+            self.alone.learn(charges[0], said.get("alone"))
+        limits = said.get("limits")
+        if limits and len(self._fixed) < POLICIES_MAX and all(limit["name"] != "rate" for limit in limits):
+            self._fixed.update(charge.policy for charge in charges)
 
     def _taken(self, charges: tuple[Charge, ...], answer: Answer | None) -> Grant | Denied:
         if answer is None:
@@ -83,8 +107,7 @@ class Core:
                 # Too many takes in flight, or too many ids.
                 return Denied({"policy": charges[0].policy, "retry_after_ms": (answer.retry_after or 1) * 1000})
             raise _problem(answer, said)
-        if len(charges) == 1:
-            self.alone.learn(charges[0], said.get("alone"))
+        self._learn(charges, said)
         return Grant(charges, said) if said["granted"] else Denied(said)
 
     def _wait_for_place(self, grant: Grant) -> Steps[Grant | Denied]:

@@ -79,9 +79,6 @@ def call(
 
 
 def _send(core: Core, grant: Grant) -> OutsideSteps[Any]:
-    begun = yield from core.begin(grant)
-    if begun is not None:
-        raise DeniedError(begun)
     try:
         return (yield Send())
     except GeneratorExit:
