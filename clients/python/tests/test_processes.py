@@ -254,3 +254,14 @@ def test_gunicorn_with_preload_and_four_workers(serve: ServerOf, tmp_path: Path)
     assert sorted(int(left) for _, left in granted) == list(range(100))
     assert {status for status, _ in answers} == {200, 429}
     assert len({pid for pid, _ in granted}) >= 2
+
+
+def test_two_servers_on_one_store_count_together_and_one_goes_on(serve: ServerOf, tmp_path: Path) -> None:
+    config = f'[store]\nurl = "file:{tmp_path}/state"\n[policies.p]\nlimits = ["4 requests / day"]\n'
+    first, second = serve(config), serve(config)
+    limiter = tollway.Limiter([first.url, second.url])
+    assert all(limiter.try_take("p") for _ in range(3))
+    first.kill()
+    permit = limiter.try_take("p")
+    assert permit and not permit.degraded
+    assert not limiter.try_take("p")

@@ -49,11 +49,9 @@ def test_a_refused_call_is_sent_again_after_its_wait(serve: ServerOf, vendor_of:
 
 @pytest.mark.parametrize("library", CLIENTS)
 def test_the_budget_ends_and_the_refusal_is_returned(serve: ServerOf, vendor_of: VendorOf, library: str) -> None:
-    from tollway._vendor_call import Budget
-
     vendor = vendor_of("--limit", "1 / day", "--dialect", "openai")
     limiter = tollway.Limiter(serve(api(vendor.url, 'limits = ["1000 / second"]\nrate = "off"')).url)
-    client = client_of(library, limiter, budget=Budget(retries=2, max_time=5))
+    client = client_of(library, limiter, budget=tollway.Budget(retries=2, max_time=5))
     assert client.get(f"{vendor.url}/a").status_code == 200
     refused = client.get(f"{vendor.url}/a")
     assert refused.status_code == 429 and "error" in refused.json()

@@ -16,6 +16,7 @@ from ._errors import DeniedError, NotSent, ServerProblem, TollwayError, Unreacha
 from ._handler import Dead, Done, Handler, Job, Output, RateLimited, Retry, handler
 from ._limiter import Limiter, Permit
 from ._outcome import Charge, Denied, Limit, Observed
+from ._vendor_call import Budget
 
 if TYPE_CHECKING:
     from ._aio import AsyncLimiter, AsyncPermit
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 __all__ = [
     "AsyncLimiter",
     "AsyncPermit",
+    "Budget",
     "Charge",
     "Dead",
     "Denied",
