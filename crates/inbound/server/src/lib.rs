@@ -7,12 +7,14 @@
 //!   `socket` reads and writes its bytes
 //! - protocols: `http`, `grpc` and `resp`; `known_policies` caches a worker's policy lookups, `permit` signs permits
 //! - bounds of takes: `bounded_take` applies `charge_budget` (charges in flight) and `new_subjects` (of a client network)
+//! - `alone` says what a client may take while it cannot reach the server
 //! - `handler` lets another crate answer the requests of a listener: the gateway, and the dashboard
 //! - the rest: `admin` for operators, `consumers` for callers with their own limits (feature `consumers`), `rules` is what a
 //!   reload changes, `needs_restart` names what it cannot, `config` is the file, `metrics` the metrics, `bounds` every bound
 
 mod accept;
 mod admin;
+mod alone;
 mod bounded_take;
 mod bounds;
 mod charge_budget;

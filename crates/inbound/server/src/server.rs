@@ -14,6 +14,7 @@ use tollway_inbound::address::Peer;
 
 use crate::accept::Acceptor;
 use crate::admin::{ChangeLog, LinkToken, StoreHealth, Tokens, WrongTokens, read_permit_secret};
+use crate::alone::RecentClients;
 use crate::bounds::{
     ADMINISTRATION_CONNECTIONS_MAX, ADMINISTRATION_CONNECTIONS_PER_ADDRESS_MAX, ADMINISTRATION_GRACE,
     HEALTH_CONNECTIONS_MAX, Patience,
@@ -67,6 +68,7 @@ pub(crate) struct ServerState {
     pub(crate) store_health: StoreHealth,
     pub(crate) patience: Patience,
     pub(crate) counts: Arc<Counts>,
+    pub(crate) recent_clients: RecentClients,
     pub(crate) new_subjects: NewSubjects,
     pub(crate) observed: ObservedAnswers,
     pub(crate) unknown_host_logged: OnceAMinute,
@@ -192,6 +194,7 @@ impl Server {
             store_health: StoreHealth::default(),
             patience: Patience::default(),
             counts: Arc::default(),
+            recent_clients: RecentClients::default(),
             new_subjects,
             observed: ObservedAnswers::default(),
             unknown_host_logged: OnceAMinute::default(),

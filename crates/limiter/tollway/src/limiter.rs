@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 use std::collections::btree_map::{BTreeMap, Entry};
+use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -226,6 +227,11 @@ impl Limiter {
     pub fn store_status(&self) -> StoreStatus {
         let state = self.inner.registry.state();
         StoreStatus { limiters: state.fallback.limiters.known(), ..state.breaker.status() }
+    }
+
+    /// How many limiters share the store, as [`StoreStatus::limiters`] says it, without a lock.
+    pub fn limiters_of_store(&self) -> Option<NonZeroU32> {
+        self.inner.registry.state().fallback.limiters.known()
     }
 
     /// Waits until the store fails or is back, compared with an earlier status, and returns the new one.

@@ -37,7 +37,6 @@ mod plan;
 mod policy;
 #[cfg(feature = "aws")]
 mod provision;
-mod python_guide;
 mod run;
 mod serve;
 mod simulate;

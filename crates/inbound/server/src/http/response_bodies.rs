@@ -7,6 +7,7 @@ use tollway::{Settled, Span, Timestamp};
 use tollway_inbound::headers::{LimitStatus, whole_ms};
 
 use super::problem::Problem;
+use crate::alone::Alone;
 
 /// The decision on a take.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -33,6 +34,9 @@ pub(crate) struct TakeAnswer<'a> {
     pub(crate) permit: Option<String>,
     /// Whether it was decided without the store.
     pub(crate) degraded: bool,
+    /// What this client may take of the policy and subject while it cannot reach the server, with a cost of these units.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) alone: Option<Alone<'a>>,
     /// Whether a shadow policy would have denied it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) would_deny: bool,
@@ -50,6 +54,7 @@ impl TakeAnswer<'_> {
             limits: SmallVec::new(),
             permit: None,
             degraded: false,
+            alone: None,
             would_deny: false,
         }
     }

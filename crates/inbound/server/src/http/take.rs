@@ -18,6 +18,7 @@ use super::body::{self, Response, json, json_list};
 use super::problem::Problem;
 use super::request_bodies::{Amounts, ChargeBody, TakeBody};
 use super::response_bodies::{BatchEntry, LimitAnswer, TakeAnswer};
+use crate::alone::alone;
 use crate::bounded_take::{client_network, decide};
 use crate::bounds::TAKES_PER_BATCH_MAX;
 use crate::connection::Caller;
@@ -89,11 +90,18 @@ async fn decide_body<T>(
     let taken = decide(worker, client.caller, client.network, &mut take).await?;
     let decision = decision_of(&taken);
     let statuses = take.limit_statuses(decision, false);
+    let alone = alone(worker, &client.caller.counted_in, &take, &statuses, decision);
     // `grant` consumes the permit below; the headers need only the time and the outcome.
     let decision = Decision::new(decision.now, decision.outcome);
     Ok(match taken {
-        Ok(permit) => write(TakeAnswer::grant(worker, permit, &statuses), &statuses, &decision),
-        Err(denied) => write(TakeAnswer::denial(&denied, &statuses), &statuses, &decision),
+        Ok(permit) => {
+            let grant = TakeAnswer { alone, ..TakeAnswer::grant(worker, permit, &statuses) };
+            write(grant, &statuses, &decision)
+        }
+        Err(denied) => {
+            let denial = TakeAnswer { alone, ..TakeAnswer::denial(&denied, &statuses) };
+            write(denial, &statuses, &decision)
+        }
     })
 }
 

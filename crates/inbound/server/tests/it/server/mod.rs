@@ -8,6 +8,7 @@
 )]
 
 mod access;
+mod alone;
 mod authorize;
 mod bodies;
 mod bounds;
