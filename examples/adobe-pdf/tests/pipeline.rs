@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 use tollway_pipeline::documents::ExtractMessage;
-use tollway_pipeline::{Administration, ConfigWithPipelines, Filter, Job, SqliteEngine, State};
+use tollway_pipeline::{ConfigWithPipelines, Engine, Filter, Job, SqliteEngine, State};
 
 /// What the vendor allows in a minute.
 const LIMIT: usize = 200;

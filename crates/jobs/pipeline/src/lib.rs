@@ -26,7 +26,7 @@
 //! A [`Runner`](run::Runner) claims jobs within the quota of a limiter, and hands them to [`handler`]s. A
 //! [`Source`](source::Source) makes jobs of records: S3 notifications, messages of queues, lines of JSON or CSV.
 //!
-//! Where to look: [`Engine`] is the contract, [`Administration`] is what operators do, [`view`] is what they see. The module
+//! Where to look: [`Engine`] is the contract, [`view`] is what operators see and do. The module
 //! `conformance`, with the feature of that name, is the suite that every engine passes.
 
 mod config;
@@ -47,8 +47,8 @@ pub use config::{
     StageConfig, read_pipelines,
 };
 pub use engine::administration::{
-    Administration, Change, Changed, Edit, Edited, Events, Filter, JobResult, Page, SAMPLES_KEPT,
-    SAMPLES_RECENT, Sample, StageChange, StageCounts, StageMove, StageSettings,
+    Change, Changed, Edit, Edited, Events, Filter, JobResult, Page, SAMPLES_KEPT, SAMPLES_RECENT, Sample,
+    StageChange, StageCounts, StageMove, StageSettings,
 };
 pub use engine::error::{EngineError, EngineFault};
 pub use engine::moving::{MOVED_MARK, MOVING_MARK, MovedJob, moving_to};
@@ -60,8 +60,8 @@ pub use engine::sqlite::{Compaction, SqliteEngine};
 #[cfg(feature = "sqs")]
 pub use engine::sqs::{MOVES_PER_SECOND_MAX, MoveProgress, MoveState, MoveTask, SqsEngine};
 pub use engine::{
-    Capabilities, Claim, ClaimRequest, Claimed, Conclusion, Engine, EngineAnswer, Enqueued, Finished, Output,
-    Peek,
+    Capabilities, Claim, ClaimRequest, Claimed, Conclusion, Engine, EngineAnswer, EngineReply, EngineRequest,
+    Enqueued, Finished, Output, Peek,
 };
 pub use job::attempt::{Attempt, Cause, Evidence};
 pub use job::bounds;

@@ -276,7 +276,7 @@ fn reload_starts_fresh_handlers_and_keeps_claims() {
     let engine = tollway_pipeline::SqliteEngine::open(&home.path().join("pdf.db")).unwrap();
     let extract = tollway::core::Name::new("extract").unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-    let results = tollway_pipeline::Administration::results(&engine, &extract, None, 10);
+    let results = tollway_pipeline::Engine::results(&engine, &extract, None, 10);
     let results = runtime.block_on(results).unwrap().items;
     assert!(results.iter().all(|job| job.number == 1), "{results:?}");
     assert!(results.iter().any(|job| job.result.as_deref() == Some("{\"by\": \"second\"}")), "{results:?}");
@@ -367,7 +367,7 @@ fn dead_letters_of_an_earlier_run_are_no_error_again() {
     let engine = tollway_pipeline::SqliteEngine::open(&home.path().join("pdf.db")).unwrap();
     let soon = tollway::Clock::now(&tollway_memory::WallClock).plus(tollway::core::Span::from_mins(1));
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-    runtime.block_on(tollway_pipeline::Administration::record(&engine, soon)).unwrap();
+    runtime.block_on(tollway_pipeline::Engine::record(&engine, soon)).unwrap();
     drop(engine);
     let mut second = Run::start(&home, &[]);
     let mut lines = BufReader::new(second.process.stderr.take().unwrap()).lines().map(Result::unwrap);

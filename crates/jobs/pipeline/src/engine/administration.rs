@@ -1,143 +1,10 @@
 //! What operators see and change, while the pipeline runs.
 
-use std::path::Path;
-
 use serde::{Deserialize, Serialize};
 use tollway_core::{Name, Span, Timestamp};
 
-use super::checks::refuse;
-use super::error::EngineError;
-use super::moving::MovedJob;
-use super::{EngineAnswer, Enqueued};
-use crate::job::attempt::Evidence;
-use crate::job::cost::JobCost;
-use crate::job::{Job, JobError, JobId, State, check_data};
-use crate::run::RunnerView;
-
-/// The part of an [`Engine`](crate::Engine) for operators: counting, listing, changing, purging.
-///
-/// Reads do not delay workers. Changes by filter go in steps of at most [`PAGE_MAX`](crate::bounds::PAGE_MAX) jobs, so that
-/// workers get their turn between them; the caller repeats the step from where it ended, as slowly as it likes.
-pub trait Administration: Send + Sync + 'static {
-    /// Every stage with its counts. Cheap with any number of jobs: engines keep counters and do not count rows.
-    fn counts(&self) -> EngineAnswer<Vec<StageCounts>>;
-
-    /// The same at one moment, at which no held job was about to be released: only these say that nothing is left to do. None:
-    /// jobs have changed meanwhile, so ask again. It may read every held job.
-    ///
-    /// Engines whose counts and releases belong to the transactions that change jobs answer with [`counts`](Self::counts).
-    fn settled_counts(&self, now: Timestamp) -> EngineAnswer<Option<Vec<StageCounts>>> {
-        let _ = now;
-        let counts = self.counts();
-        Box::pin(async move { counts.await.map(Some) })
-    }
-
-    /// The counts for the jobs of one group that are not purged, without events.
-    fn group_counts(&self, group: &str) -> EngineAnswer<Vec<StageCounts>>;
-
-    /// Jobs that match, in the order of their ids, after the given id; at most `limit`.
-    fn scan(&self, filter: Filter, after: Option<JobId>, limit: usize) -> EngineAnswer<Page<Job>>;
-
-    /// How many jobs match: what a change would affect. It may read every job.
-    fn matching(&self, filter: Filter) -> EngineAnswer<u64>;
-
-    /// The evidence of a job's attempts, the oldest first.
-    fn evidence(&self, job: JobId) -> EngineAnswer<Vec<Evidence>>;
-
-    /// What the done jobs of a stage resulted in, in the order of their ids.
-    fn results(&self, stage: &Name, after: Option<JobId>, limit: usize) -> EngineAnswer<Page<JobResult>>;
-
-    /// Changes one job that is not running. Ends an expired claim that was not taken over.
-    fn edit(&self, job: JobId, edit: Edit, now: Timestamp) -> EngineAnswer<Edited>;
-
-    /// Changes the jobs that match the filter and that the change applies to, after the given id; at most `limit`.
-    fn change(
-        &self,
-        filter: Filter,
-        change: Change,
-        after: Option<JobId>,
-        limit: usize,
-        now: Timestamp,
-    ) -> EngineAnswer<Changed>;
-
-    /// Moves waiting and dead jobs of a stage to another stage of this engine: the first after the given id, at most `limit`.
-    /// They keep key, group, priority, cost, delay, used tries and evidence, but may get another number. A job with a group is
-    /// held if the new stage says so. A key that the new stage knows already stays where it is, and is answered. Each job
-    /// moves in one step: no process finds it in both stages or in none.
-    fn move_to_stage(
-        &self,
-        from: &Name,
-        to: &Name,
-        after: Option<JobId>,
-        limit: usize,
-        now: Timestamp,
-    ) -> EngineAnswer<StageMove> {
-        let _ = (from, to, after, limit, now);
-        refuse(EngineError::unsupported("this engine", "move jobs to another stage"))
-    }
-
-    /// What the process knows that runs this pipeline, beside its jobs. None: this engine cannot ask it, or no process runs it.
-    fn runner_view(&self) -> EngineAnswer<Option<RunnerView>> {
-        Box::pin(async { Ok(None) })
-    }
-
-    /// Every stage with its settings.
-    fn stages(&self) -> EngineAnswer<Vec<StageSettings>>;
-
-    /// Changes a stage's settings, for every process at once. A stage that no job has entered is made.
-    fn set_stage(&self, stage: &Name, change: StageChange, now: Timestamp) -> EngineAnswer<()>;
-
-    /// Forgets at most `limit` done and cancelled jobs of a stage that have not changed since `before`, with their results,
-    /// evidence and keys. Answers how many. Dead letters stay.
-    fn purge(&self, stage: &Name, before: Timestamp, limit: usize) -> EngineAnswer<u64>;
-
-    /// Keeps the counts of this minute, unless they are kept already: rates and an estimated end survive restarts. Of old
-    /// samples, one an hour stays ([`SAMPLES_RECENT`]), and none for longer than [`SAMPLES_KEPT`].
-    fn record(&self, now: Timestamp) -> EngineAnswer<()>;
-
-    /// The samples since then, the oldest first.
-    fn samples(&self, since: Timestamp) -> EngineAnswer<Vec<Sample>>;
-
-    /// Takes waiting and dead jobs out of this engine, to move them to the engine `to`: the first that match after the given
-    /// id, at most `limit`. They are cancelled, with a mark in place of their error ([`moving_to`](crate::moving_to)), and
-    /// answered as they were. A move that was killed finds them by that mark.
-    fn withdraw(
-        &self,
-        filter: Filter,
-        to: &str,
-        after: Option<JobId>,
-        limit: usize,
-        now: Timestamp,
-    ) -> EngineAnswer<Page<Job>> {
-        let _ = (filter, to, after, limit, now);
-        refuse(EngineError::unsupported("this engine", "move jobs to another one"))
-    }
-
-    /// Marks withdrawn jobs as jobs that the engine `to` has. Answers how many were not marked so before.
-    fn confirm_moved(&self, jobs: Vec<JobId>, to: &str) -> EngineAnswer<u64> {
-        let _ = (jobs, to);
-        refuse(EngineError::unsupported("this engine", "move jobs to another one"))
-    }
-
-    /// Enqueues jobs of another engine as they were there, with the tries they have used and their evidence; dead letters
-    /// stay dead. All or none, and a key that its stage knows already is a duplicate, as with
-    /// [`enqueue`](crate::Engine::enqueue), unless its job had moved away: that one is back, under its old number. A job with a
-    /// group is held if a stage here says so, whatever it was there.
-    fn import(&self, jobs: Vec<MovedJob>, now: Timestamp) -> EngineAnswer<Vec<Enqueued>> {
-        let _ = (jobs, now);
-        refuse(EngineError::unsupported("this engine", "take jobs of another one"))
-    }
-
-    /// Copies all jobs as of now to a file, while workers go on. The file must not exist; it appears when it is complete.
-    /// Engines of a database server leave that to the server.
-    fn backup(&self, target: &Path) -> EngineAnswer<()> {
-        let _ = target;
-        refuse(EngineError::unsupported(
-            "this engine",
-            "copy its jobs to a file: use the backup of its server",
-        ))
-    }
-}
+use crate::job::check_data;
+use crate::{JobCost, JobError, JobId, State};
 
 /// How long a sample of every minute is kept.
 pub const SAMPLES_RECENT: Span = Span::from_mins(60);
@@ -280,7 +147,7 @@ impl Edit {
     }
 }
 
-/// What became of an edit.
+/// The result of an edit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Edited {
     /// It is stored.
@@ -313,7 +180,7 @@ impl Change {
     }
 }
 
-/// What became of one step of a change.
+/// The result of one step of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Changed {
     /// How many jobs were changed.
@@ -322,7 +189,7 @@ pub struct Changed {
     pub next: Option<JobId>,
 }
 
-/// What became of one step of a move to another stage.
+/// The result of one step of a move to another stage.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StageMove {
     /// How many jobs were moved.

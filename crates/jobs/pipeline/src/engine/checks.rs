@@ -28,15 +28,14 @@ pub(crate) fn within(what: &str, found: usize, max: usize) -> Result<(), EngineE
     }
 }
 
-/// Checks a conclusion. How many bytes it brings.
-pub(crate) fn check(conclusion: &Conclusion) -> Result<usize, EngineError> {
-    let bytes = conclusion.bytes();
-    let Conclusion::Done { outputs, result } = conclusion else { return Ok(bytes) };
+/// Checks a conclusion.
+pub(crate) fn check(conclusion: &Conclusion) -> Result<(), EngineError> {
+    let Conclusion::Done { outputs, result } = conclusion else { return Ok(()) };
     within("outputs", outputs.len(), OUTPUTS_MAX)?;
     if let Some(result) = result {
         check_data(result)?;
     }
-    within("bytes", bytes, BATCH_BYTES_MAX).map(|()| bytes)
+    within("bytes", conclusion.bytes(), BATCH_BYTES_MAX)
 }
 
 /// Checks the key of an output: every stage makes it longer.

@@ -1,13 +1,17 @@
 //! The contract between the pipeline and an engine that keeps its jobs.
 
 pub(crate) mod administration;
+mod capabilities;
 pub(crate) mod checks;
+mod claim;
+mod conclusion;
 mod counters;
 pub(crate) mod error;
 pub(crate) mod moving;
 pub(crate) mod open;
 #[cfg(feature = "postgres")]
 pub(crate) mod postgres;
+pub(crate) mod request;
 mod samples;
 pub(crate) mod socket;
 pub(crate) mod sqlite;
@@ -15,20 +19,20 @@ pub(crate) mod sqlite;
 pub(crate) mod sqs;
 mod stored;
 
-use std::fmt;
 use std::future::Future;
+use std::path::Path;
 use std::pin::Pin;
 
-use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 use tollway_core::{Name, Span, Timestamp};
 
-use self::administration::Administration;
-use self::error::EngineError;
-use crate::job::attempt::Attempt;
-use crate::job::bounds::{KEY_BYTES_MAX, WORKER_BYTES_MAX};
-use crate::job::cost::JobCost;
-use crate::job::{Job, JobError, JobId, NewJob, check_data, check_visible};
+pub use self::capabilities::Capabilities;
+pub use self::claim::{Claim, ClaimRequest, Claimed, Enqueued, Peek};
+pub use self::conclusion::{Conclusion, Finished, Output};
+use self::request::ask;
+pub use self::request::{EngineReply, EngineRequest};
+use crate::run::RunnerView;
+use crate::*;
 
 /// An engine's answer: it comes after what it says is stored. Dropping it does not undo the call.
 pub type EngineAnswer<T> = Pin<Box<dyn Future<Output = Result<T, EngineError>> + Send>>;
@@ -44,8 +48,8 @@ pub type EngineAnswer<T> = Pin<Box<dyn Future<Output = Result<T, EngineError>> +
 ///                                                   |-----> expired -> ready    (no worker answered in time)
 /// ```
 ///
-/// A job belongs to one stage, unless an operator moves it: [`Administration::move_to_stage`]. What it hands on are new jobs, whose keys come from its key, its stage and their
-/// index: [`Claim::output_key`]. A key that was purged can be enqueued again while outputs of its first job are still
+/// A job belongs to one stage, unless an operator moves it: [`move_to_stage`](Engine::move_to_stage). What it hands
+/// on are new jobs, whose keys come from its key, its stage and their index: [`Claim::output_key`]. A key that was purged can be enqueued again while outputs of its first job are still
 /// there. Their ids are lower than that of the new job, so they cannot be its outputs: then the new output's key also
 /// names the job ([`Claim::output_key_again`]). If a job with a higher id has the key, the hand-off is an error: only a
 /// caller, or a second hand-off of the same job, can have made it.
@@ -100,58 +104,27 @@ pub type EngineAnswer<T> = Pin<Box<dyn Future<Output = Result<T, EngineError>> +
 /// claim number, then write in another statement. Right: one transaction, whose first statement changes the job
 /// `WHERE id = ? AND claim_number = ? AND claim is open`, and which goes on only if that changed a row.
 ///
-/// Run the module `conformance` (a feature) on your engine.
-pub trait Engine: Administration {
+/// # What operators do
+///
+/// They count, list, change and purge while the pipeline runs. Reads do not delay workers. Changes by filter go in steps of at
+/// most [`PAGE_MAX`](crate::bounds::PAGE_MAX) jobs, so that workers get their turn between them; the caller repeats the step
+/// from where it ended, as slowly as it likes.
+///
+/// # Writing one
+///
+/// An engine is [`call`](Engine::call) and its [`Capabilities`]. Run the module `conformance` (a feature) on it.
+pub trait Engine: Send + Sync + 'static {
     /// What this engine can promise.
     fn capabilities(&self) -> Capabilities;
+
+    /// Does what is asked for. This is the one method of an engine: callers use the typed ones below, which all end here, and
+    /// which no engine replaces. A request is checked before ([`EngineRequest`]); one that an engine does not know is
+    /// [`unsupported`](EngineRequest::unsupported).
+    fn call(&self, request: EngineRequest) -> EngineAnswer<EngineReply>;
 
     /// The engine's time for a caller whose clock shows `now`.
     fn time(&self, now: Timestamp) -> Timestamp {
         now
-    }
-
-    /// Enqueues at most [`BATCH_MAX`](crate::bounds::BATCH_MAX) jobs, all or none, and answers for each, in order. A key
-    /// that its stage knows already changes nothing, whatever the state of that job: it is a duplicate, or its job was
-    /// cancelled. Only with [`NewJob::again`] is the key of a cancelled job a new job; the cancelled one is forgotten then.
-    fn enqueue(&self, jobs: Vec<NewJob>, now: Timestamp) -> EngineAnswer<Vec<Enqueued>>;
-
-    /// Says what the next job of a stage costs, and otherwise when to look again. Makes due jobs ready.
-    fn peek(&self, stage: &Name, now: Timestamp) -> EngineAnswer<Peek>;
-
-    /// Claims ready jobs. Fewer than asked for, or none, is no error. A paused stage has none.
-    fn claim(&self, request: ClaimRequest, now: Timestamp) -> EngineAnswer<Vec<Claimed>>;
-
-    /// Lets claims expire this long from now, also those that expired but were not taken over. Answers for each whether it
-    /// is still the newest: if not, stop working on that job.
-    fn renew(&self, claims: Vec<Claim>, visibility: Span, now: Timestamp) -> EngineAnswer<Vec<bool>>;
-
-    /// Ends a claim with its conclusion.
-    fn finish(&self, claim: Claim, conclusion: Conclusion, now: Timestamp) -> EngineAnswer<Finished>;
-
-    /// Gives claims back: their jobs are ready again, and no try is used. Answers for each whether it was the newest.
-    fn release(&self, claims: Vec<Claim>, now: Timestamp) -> EngineAnswer<Vec<bool>>;
-
-    /// Makes the open claims of a worker expire now, because its process is known to be dead; `None`: of every worker.
-    /// Answers how many. The next claims count crashes.
-    fn abandon(&self, worker: Option<&str>, now: Timestamp) -> EngineAnswer<u64>;
-
-    /// Says that `process` works under this worker's name, and answers with another process that does, too. Called every few
-    /// seconds. An earlier process that died is none: a restarted worker works at once, and a second one is found a call later.
-    ///
-    /// Engines of one process know no other.
-    fn claim_name(&self, worker: &str, process: &str) -> EngineAnswer<Option<String>> {
-        let _ = (worker, process);
-        Box::pin(std::future::ready(Ok(None)))
-    }
-
-    /// Does what keeps the engine quick and small, such as writing a log back. Called every minute, in the background.
-    fn tidy(&self) -> EngineAnswer<()> {
-        Box::pin(std::future::ready(Ok(())))
-    }
-
-    /// Completes what is still to be sent, and gives back what no worker has. Called before a process ends.
-    fn flush(&self) -> EngineAnswer<()> {
-        Box::pin(std::future::ready(Ok(())))
     }
 
     /// Changes whenever a job may have become ready by a call through this value. Only a hint: time makes jobs ready, too,
@@ -159,248 +132,196 @@ pub trait Engine: Administration {
     fn hints(&self) -> Option<watch::Receiver<u64>> {
         None
     }
-}
 
-/// What an engine can promise. `run` says at the start what is missing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Capabilities {
-    /// A completion and its outputs are stored together or not at all. Without it, outputs may come twice after a crash.
-    pub atomic_hand_off: bool,
-    /// Counts are exact at any time, and not estimates.
-    pub exact_counts: bool,
-    /// A job is never handed to a worker again after it was done. Without it, that holds while the engine remembers the job.
-    pub delivers_once: bool,
-    /// A claim can ask for one cost. Without it, `peek` and `claim` know one cost for the whole stage.
-    pub claim_by_cost: bool,
-    /// Jobs are claimed by priority and age.
-    pub ordered: bool,
-    /// Jobs that wait or are dead can be listed, edited and changed by filter.
-    pub inspectable: bool,
-    /// Stages can wait for groups.
-    pub groups: bool,
-    /// The longest delay of a job; none: any.
-    pub delay_max: Option<Span>,
-    /// How long a job is kept at most; none: until it is purged.
-    pub retention_max: Option<Span>,
-    /// The largest data of a job.
-    pub job_bytes_max: usize,
-}
-
-/// What became of a job that was to be enqueued.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Enqueued {
-    /// It is a new job.
-    New(JobId),
-    /// The stage knew the key: this is its job, unchanged.
-    Duplicate(JobId),
-    /// The stage knew the key, and an operator cancelled or dropped its job, which is unchanged.
-    Cancelled(JobId),
-}
-
-impl Enqueued {
-    /// As [`import`](Administration::import) answers: a job that was cancelled is one that is there.
-    #[cfg(feature = "postgres")]
-    pub(crate) fn of_import(self) -> Self {
-        match self {
-            Self::Cancelled(id) => Self::Duplicate(id),
-            other => other,
-        }
+    /// Enqueues at most [`BATCH_MAX`](crate::bounds::BATCH_MAX) jobs, all or none, and answers for each, in order. A key
+    /// that its stage knows already changes nothing, whatever the state of that job: it is a duplicate, or its job was
+    /// cancelled. Only with [`NewJob::again`] is the key of a cancelled job a new job; the cancelled one is forgotten then.
+    fn enqueue(&self, jobs: Vec<NewJob>, now: Timestamp) -> EngineAnswer<Vec<Enqueued>> {
+        ask!(self, Enqueue { jobs, now })
     }
 
-    /// The job that had the key already. None: it is a new one.
-    pub fn known(self) -> Option<JobId> {
-        match self {
-            Self::New(_) => None,
-            Self::Duplicate(id) | Self::Cancelled(id) => Some(id),
-        }
-    }
-}
-
-/// The next job of a stage.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Peek {
-    /// The cost of the best ready job. None: no job is ready.
-    pub cost: Option<JobCost>,
-    /// When the next delayed job is due, or the next claim expires: look again then.
-    pub next_at: Option<Timestamp>,
-    /// The stage is paused: no job will be claimed.
-    pub paused: bool,
-    /// About how many jobs one call can claim, if the engine knows without reading the counts.
-    pub ready: Option<u64>,
-}
-
-/// Which jobs to claim, and for whom.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ClaimRequest {
-    pub(crate) stage: Name,
-    pub(crate) worker: String,
-    pub(crate) visibility: Span,
-    pub(crate) cost: Option<JobCost>,
-    pub(crate) count: usize,
-}
-
-impl ClaimRequest {
-    /// One job of any cost, whose claim expires after `visibility` unless it is renewed. The worker's name is kept as
-    /// evidence, cut at [`WORKER_BYTES_MAX`].
-    pub fn new(stage: &Name, worker: &str, visibility: Span) -> Self {
-        let worker = worker[..worker.floor_char_boundary(WORKER_BYTES_MAX)].replace('\0', "\u{fffd}");
-        Self { stage: stage.clone(), worker, visibility, cost: None, count: 1 }
+    /// Says what the next job of a stage costs, and otherwise when to look again. Makes due jobs ready.
+    fn peek(&self, stage: &Name, now: Timestamp) -> EngineAnswer<Peek> {
+        ask!(self, Peek { stage: stage.clone(), now })
     }
 
-    /// Only jobs of this cost.
-    pub fn cost(self, cost: JobCost) -> Self {
-        Self { cost: Some(cost), ..self }
+    /// Claims ready jobs. Fewer than asked for, or none, is no error. A paused stage has none.
+    fn claim(&self, request: ClaimRequest, now: Timestamp) -> EngineAnswer<Vec<Claimed>> {
+        ask!(self, Claim { request, now })
     }
 
-    /// Up to this many jobs.
-    pub fn count(self, count: usize) -> Self {
-        Self { count, ..self }
-    }
-}
-
-/// A claim of a job: what every later write names.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct Claim {
-    /// The job.
-    pub job: JobId,
-    /// Its stage.
-    pub stage: Name,
-    /// The number of the claim: 1 for the first.
-    pub number: u64,
-}
-
-impl Claim {
-    /// The key of an output of the job with this key: unique while the job is kept, because its key is unique in its stage.
-    pub fn output_key(&self, key: &str, index: usize) -> String {
-        format!("{key}>{}.{index}", self.stage.as_str())
+    /// Lets claims expire this long from now, also those that expired but were not taken over. Answers for each whether it
+    /// is still the newest: if not, stop working on that job.
+    fn renew(&self, claims: Vec<Claim>, visibility: Span, now: Timestamp) -> EngineAnswer<Vec<bool>> {
+        ask!(self, Renew { claims, visibility, now })
     }
 
-    /// The key of an output in place of one that an older job has. No other job makes it: ids are not used again.
-    pub fn output_key_again(&self, taken: &str) -> String {
-        format!("{taken}@{}", self.job)
-    }
-}
-
-impl fmt::Display for Claim {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "claim {} of job {} in stage {}", self.number, self.job, self.stage.as_str())
-    }
-}
-
-/// A job, and the claim on it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Claimed {
-    /// Names the claim in later writes.
-    pub claim: Claim,
-    /// The job, with its counts so far.
-    pub job: Job,
-    /// When the claim expires.
-    pub expires_at: Timestamp,
-}
-
-/// How a claim ends.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Conclusion {
-    /// The job is done. At most [`OUTPUTS_MAX`](crate::bounds::OUTPUTS_MAX) outputs become jobs.
-    Done {
-        /// What is handed on: nothing, one job or many.
-        outputs: Vec<Output>,
-        /// JSON for `results`, kept until the job is purged.
-        result: Option<String>,
-    },
-    /// The job is tried again at this time.
-    Again {
-        /// When.
-        at: Timestamp,
-        /// What happened. Its cause says what is counted.
-        attempt: Attempt,
-    },
-    /// The job is a dead letter.
-    Dead {
-        /// What happened. Its cause is counted, too.
-        attempt: Attempt,
-    },
-}
-
-impl Conclusion {
-    /// How many bytes it brings.
-    pub(crate) fn bytes(&self) -> usize {
-        match self {
-            Self::Done { outputs, result } => {
-                let data: usize = outputs.iter().map(|output| output.data.len()).sum();
-                data + result.as_ref().map_or(0, String::len)
-            }
-            Self::Again { attempt, .. } | Self::Dead { attempt } => {
-                attempt.error().len() + attempt.details().len()
-            }
-        }
-    }
-}
-
-/// What a finished job hands on.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Output {
-    pub(crate) stage: Name,
-    pub(crate) data: String,
-    pub(crate) cost: JobCost,
-    pub(crate) group: Option<String>,
-    pub(crate) join: Option<String>,
-}
-
-impl Output {
-    /// A job for this stage with this JSON. It inherits group and priority.
-    pub fn new(stage: &Name, data: &str) -> Result<Self, JobError> {
-        check_data(data)?;
-        Ok(Self {
-            stage: stage.clone(),
-            data: data.to_owned(),
-            cost: JobCost::OF_STAGE,
-            group: None,
-            join: None,
-        })
+    /// Ends a claim with its conclusion.
+    fn finish(&self, claim: Claim, conclusion: Conclusion, now: Timestamp) -> EngineAnswer<Finished> {
+        ask!(self, Finish { claim, conclusion, now })
     }
 
-    /// The same with a cost of its own.
-    pub fn cost(self, cost: JobCost) -> Self {
-        Self { cost, ..self }
+    /// Gives claims back: their jobs are ready again, and no try is used. Answers for each whether it was the newest.
+    fn release(&self, claims: Vec<Claim>, now: Timestamp) -> EngineAnswer<Vec<bool>> {
+        ask!(self, Release { claims, now })
     }
 
-    /// The same in this group, not in the group of the finished job.
-    pub fn group(self, group: &str) -> Result<Self, JobError> {
-        check_visible("the group", group, crate::bounds::GROUP_BYTES_MAX)?;
-        Ok(Self { group: Some(group.to_owned()), ..self })
+    /// Makes the open claims of a worker expire now, because its process is known to be dead; `None`: of every worker.
+    /// Answers how many. The next claims count crashes.
+    fn abandon(&self, worker: Option<&str>, now: Timestamp) -> EngineAnswer<u64> {
+        ask!(self, Abandon { worker: worker.map(str::to_owned), now })
     }
 
-    /// The same under this key, which other jobs may hand on as well: the first makes the job, the others join it. With
-    /// a stage that waits for the group, this is how many chunks end in one upload.
-    pub fn join(self, key: &str) -> Result<Self, JobError> {
-        check_visible("the key", key, KEY_BYTES_MAX)?;
-        Ok(Self { join: Some(key.to_owned()), ..self })
+    /// Says that `process` works under this worker's name, and answers with another process that does, too. Called every few
+    /// seconds. An earlier process that died is none: a restarted worker works at once, and a second one is found a call later.
+    ///
+    /// Engines of one process know no other.
+    fn claim_name(&self, worker: &str, process: &str) -> EngineAnswer<Option<String>> {
+        ask!(self, ClaimName { worker: worker.to_owned(), process: process.to_owned() })
     }
-}
 
-impl Output {
-    /// Checks what came from another process.
-    pub(crate) fn check(&self) -> Result<(), JobError> {
-        self.join.as_ref().map_or(Ok(()), |key| check_visible("the key", key, KEY_BYTES_MAX))?;
-        let bound = crate::bounds::GROUP_BYTES_MAX;
-        self.group.as_ref().map_or(Ok(()), |group| check_visible("the group", group, bound))?;
-        check_data(&self.data)
+    /// Does what keeps the engine quick and small, such as writing a log back. Called every minute, in the background.
+    fn tidy(&self) -> EngineAnswer<()> {
+        ask!(self, Tidy)
     }
-}
 
-/// What became of a conclusion.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Finished {
-    /// It is stored.
-    Committed {
-        /// How many jobs were enqueued.
-        outputs: usize,
-        /// How many outputs joined a job that was there.
-        joined: usize,
-    },
-    /// This claim was concluded before, by the same call whose answer was lost. Nothing has changed.
-    Repeated,
-    /// The claim is not the newest, or has ended. Nothing has changed, and the late answer is counted.
-    Late,
+    /// Completes what is still to be sent, and gives back what no worker has. Called before a process ends.
+    fn flush(&self) -> EngineAnswer<()> {
+        ask!(self, Flush)
+    }
+
+    /// Every stage with its counts. Cheap with any number of jobs: engines keep counters and do not count rows.
+    fn counts(&self) -> EngineAnswer<Vec<StageCounts>> {
+        ask!(self, Counts)
+    }
+
+    /// The same at one moment, at which no held job was about to be released: only these say that nothing is left to do. None:
+    /// jobs have changed meanwhile, so ask again. It may read every held job.
+    ///
+    /// Engines whose counts and releases belong to the transactions that change jobs answer with [`counts`](Self::counts).
+    fn settled_counts(&self, now: Timestamp) -> EngineAnswer<Option<Vec<StageCounts>>> {
+        ask!(self, SettledCounts { now })
+    }
+
+    /// The counts for the jobs of one group that are not purged, without events.
+    fn group_counts(&self, group: &str) -> EngineAnswer<Vec<StageCounts>> {
+        ask!(self, GroupCounts { group: group.to_owned() })
+    }
+
+    /// Jobs that match, in the order of their ids, after the given id; at most `limit`.
+    fn scan(&self, filter: Filter, after: Option<JobId>, limit: usize) -> EngineAnswer<Page<Job>> {
+        ask!(self, Scan { filter, after, limit })
+    }
+
+    /// How many jobs match: what a change would affect. It may read every job.
+    fn matching(&self, filter: Filter) -> EngineAnswer<u64> {
+        ask!(self, Matching { filter })
+    }
+
+    /// The evidence of a job's attempts, the oldest first.
+    fn evidence(&self, job: JobId) -> EngineAnswer<Vec<Evidence>> {
+        ask!(self, Evidence { job })
+    }
+
+    /// What the done jobs of a stage resulted in, in the order of their ids.
+    fn results(&self, stage: &Name, after: Option<JobId>, limit: usize) -> EngineAnswer<Page<JobResult>> {
+        ask!(self, Results { stage: stage.clone(), after, limit })
+    }
+
+    /// Changes one job that is not running. Ends an expired claim that was not taken over.
+    fn edit(&self, job: JobId, edit: Edit, now: Timestamp) -> EngineAnswer<Edited> {
+        ask!(self, Edit { job, edit, now })
+    }
+
+    /// Changes the jobs that match the filter and that the change applies to, after the given id; at most `limit`.
+    fn change(
+        &self,
+        filter: Filter,
+        change: Change,
+        after: Option<JobId>,
+        limit: usize,
+        now: Timestamp,
+    ) -> EngineAnswer<Changed> {
+        ask!(self, Change { filter, change, after, limit, now })
+    }
+
+    /// Moves waiting and dead jobs of a stage to another stage of this engine: the first after the given id, at most `limit`.
+    /// They keep key, group, priority, cost, delay, used tries and evidence, but may get another number. A job with a group is
+    /// held if the new stage says so. A key that the new stage knows already stays where it is, and is answered. Each job
+    /// moves in one step: no process finds it in both stages or in none.
+    fn move_to_stage(
+        &self,
+        from: &Name,
+        to: &Name,
+        after: Option<JobId>,
+        limit: usize,
+        now: Timestamp,
+    ) -> EngineAnswer<StageMove> {
+        ask!(self, MoveToStage { from: from.clone(), to: to.clone(), after, limit, now })
+    }
+
+    /// What the process knows that runs this pipeline, beside its jobs. None: this engine cannot ask it, or no process runs it.
+    fn runner_view(&self) -> EngineAnswer<Option<RunnerView>> {
+        ask!(self, RunnerView)
+    }
+
+    /// Every stage with its settings.
+    fn stages(&self) -> EngineAnswer<Vec<StageSettings>> {
+        ask!(self, Stages)
+    }
+
+    /// Changes a stage's settings, for every process at once. A stage that no job has entered is made.
+    fn set_stage(&self, stage: &Name, change: StageChange, now: Timestamp) -> EngineAnswer<()> {
+        ask!(self, SetStage { stage: stage.clone(), change, now })
+    }
+
+    /// Forgets at most `limit` done and cancelled jobs of a stage that have not changed since `before`, with their results,
+    /// evidence and keys. Answers how many. Dead letters stay.
+    fn purge(&self, stage: &Name, before: Timestamp, limit: usize) -> EngineAnswer<u64> {
+        ask!(self, Purge { stage: stage.clone(), before, limit })
+    }
+
+    /// Keeps the counts of this minute, unless they are kept already: rates and an estimated end survive restarts. Of old
+    /// samples, one an hour stays ([`SAMPLES_RECENT`]), and none for longer than [`SAMPLES_KEPT`].
+    fn record(&self, now: Timestamp) -> EngineAnswer<()> {
+        ask!(self, Record { now })
+    }
+
+    /// The samples since then, the oldest first.
+    fn samples(&self, since: Timestamp) -> EngineAnswer<Vec<Sample>> {
+        ask!(self, Samples { since })
+    }
+
+    /// Takes waiting and dead jobs out of this engine, to move them to the engine `to`: the first that match after the given
+    /// id, at most `limit`. They are cancelled, with a mark in place of their error ([`moving_to`](crate::moving_to)), and
+    /// answered as they were. A move that was killed finds them by that mark.
+    fn withdraw(
+        &self,
+        filter: Filter,
+        to: &str,
+        after: Option<JobId>,
+        limit: usize,
+        now: Timestamp,
+    ) -> EngineAnswer<Page<Job>> {
+        ask!(self, Withdraw { filter, to: to.to_owned(), after, limit, now })
+    }
+
+    /// Marks withdrawn jobs as jobs that the engine `to` has. Answers how many were not marked so before.
+    fn confirm_moved(&self, jobs: Vec<JobId>, to: &str) -> EngineAnswer<u64> {
+        ask!(self, ConfirmMoved { jobs, to: to.to_owned() })
+    }
+
+    /// Enqueues jobs of another engine as they were there, with the tries they have used and their evidence; dead letters
+    /// stay dead. All or none, and a key that its stage knows already is a duplicate, as with
+    /// [`enqueue`](Engine::enqueue), unless its job had moved away: that one is back, under its old number. A job with a
+    /// group is held if a stage here says so, whatever it was there.
+    fn import(&self, jobs: Vec<MovedJob>, now: Timestamp) -> EngineAnswer<Vec<Enqueued>> {
+        ask!(self, Import { jobs, now })
+    }
+
+    /// Copies all jobs as of now to a file, while workers go on. The file must not exist; it appears when it is complete.
+    /// Engines of a database server leave that to the server.
+    fn backup(&self, target: &Path) -> EngineAnswer<()> {
+        ask!(self, Backup { target: target.to_owned() })
+    }
 }

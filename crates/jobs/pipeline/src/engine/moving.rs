@@ -49,12 +49,11 @@ impl MovedJob {
     }
 }
 
-/// Checks a call of `import`. How many bytes it brings.
-pub(super) fn check_import(jobs: &[MovedJob]) -> Result<usize, EngineError> {
+/// Checks a call of `import`.
+pub(super) fn check_import(jobs: &[MovedJob]) -> Result<(), EngineError> {
     within("jobs", jobs.len(), BATCH_MAX)?;
     jobs.iter().try_for_each(MovedJob::check)?;
-    let bytes = jobs.iter().map(MovedJob::bytes).sum();
-    within("bytes", bytes, BATCH_BYTES_MAX).map(|()| bytes)
+    within("bytes", jobs.iter().map(MovedJob::bytes).sum(), BATCH_BYTES_MAX)
 }
 
 /// The mark of a job that was withdrawn, in place of its error.

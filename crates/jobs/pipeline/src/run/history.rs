@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use tollway_core::{Name, Span, Timestamp};
 
 use super::progress::Moved;
-use crate::{Administration, EngineError, Sample, StageCounts, State};
+use crate::{Engine, EngineError, Sample, StageCounts, State};
 
 /// The time over which the best and the worst rate are looked for.
 const LONGEST: Span = Span::from_mins(15);
@@ -25,7 +25,7 @@ pub(super) struct History(VecDeque<Sample>);
 
 impl History {
     /// What the engine has kept: also from before a restart.
-    pub(super) async fn load(engine: &dyn Administration, now: Timestamp) -> Result<Self, EngineError> {
+    pub(super) async fn load(engine: &dyn Engine, now: Timestamp) -> Result<Self, EngineError> {
         Ok(Self(engine.samples(now.minus(MOVED_SINCE.times(2))).await?.into()))
     }
 

@@ -13,7 +13,7 @@ pub use super::unreachable::HandlerOutage;
 use super::{Run, lock};
 use crate::view::StageJobs;
 use crate::view::text::{as_text, some_as_text};
-use crate::{Administration, EngineError, Events, StageCounts, State};
+use crate::{Engine, EngineError, Events, StageCounts, State};
 
 /// The time over which the current rate is measured.
 const RECENT: Span = Span::from_mins(1);
@@ -201,11 +201,7 @@ impl Progress {
     }
 
     /// How far the stages are, as far as the engine knows: for a process beside those that run the pipeline.
-    pub async fn read(
-        engine: &dyn Administration,
-        stages: &[Name],
-        now: Timestamp,
-    ) -> Result<Self, EngineError> {
+    pub async fn read(engine: &dyn Engine, stages: &[Name], now: Timestamp) -> Result<Self, EngineError> {
         let history = History::load(engine, now).await?;
         // Without it, the counts are still true.
         let view = engine.runner_view().await.ok().flatten().unwrap_or_default();
@@ -226,7 +222,7 @@ struct Known {
 }
 
 async fn of_engine(
-    engine: &dyn Administration,
+    engine: &dyn Engine,
     names: &[Name],
     known: Known,
     now: Timestamp,

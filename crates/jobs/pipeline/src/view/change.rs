@@ -5,7 +5,7 @@ use tollway_core::{Name, Span, Timestamp};
 
 use super::JobRate;
 use crate::bounds::PAGE_MAX;
-use crate::{Administration, Change, EngineError, Filter, JobId, State};
+use crate::{Change, Engine, EngineError, Filter, JobId, State};
 
 /// The shortest pause between two steps with a rate. Jobs that are due earlier wait for the next step.
 const PAUSE_MIN: Span = Span::from_secs(1);
@@ -38,7 +38,7 @@ pub struct Matched {
 
 impl JobChange {
     /// What it would touch now.
-    pub async fn matched(&self, engine: &dyn Administration) -> Result<Matched, EngineError> {
+    pub async fn matched(&self, engine: &dyn Engine) -> Result<Matched, EngineError> {
         let (filter, mut states) = (&self.filter, Vec::new());
         for state in State::ALL {
             if self.change.applies_to(state) && filter.state.is_none_or(|only| only == state) {
@@ -51,7 +51,7 @@ impl JobChange {
         Ok(Matched { matched, most, states, paused: self.paused_stages(engine).await? })
     }
 
-    async fn paused_stages(&self, engine: &dyn Administration) -> Result<Vec<Name>, EngineError> {
+    async fn paused_stages(&self, engine: &dyn Engine) -> Result<Vec<Name>, EngineError> {
         let (filter, mut paused) = (&self.filter, Vec::new());
         if self.change != Change::Redrive {
             return Ok(paused);
@@ -92,7 +92,7 @@ impl ChangeSteps {
     /// [`pause`](Self::pause).
     pub async fn step(
         &mut self,
-        engine: &dyn Administration,
+        engine: &dyn Engine,
         elapsed: Span,
         now: Timestamp,
     ) -> Result<bool, EngineError> {

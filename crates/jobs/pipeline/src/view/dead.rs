@@ -8,7 +8,7 @@ use tollway_core::Timestamp;
 
 use super::find::find_dead;
 use super::{JobPages, JobView, ViewError};
-use crate::{Administration, Edit, Edited, EngineError, Filter, Job};
+use crate::{Edit, Edited, Engine, EngineError, Filter, Job};
 
 /// Dead letters, the oldest first.
 #[derive(Clone, Debug, Serialize)]
@@ -21,11 +21,7 @@ pub struct DeadLetters {
 
 impl DeadLetters {
     /// Those that match, at most `limit`.
-    pub async fn read(
-        engine: &dyn Administration,
-        filter: Filter,
-        limit: usize,
-    ) -> Result<Self, EngineError> {
+    pub async fn read(engine: &dyn Engine, filter: Filter, limit: usize) -> Result<Self, EngineError> {
         let found = engine.matching(filter.clone()).await?;
         let (mut dead_letters, mut pages) = (Vec::new(), JobPages::new(filter));
         while dead_letters.len() < limit
@@ -98,7 +94,7 @@ pub struct DeadLetterKind {
 impl DeadLetterKinds {
     /// Counts those that match, of which the `limit` most frequent kinds are listed. It reads every one of them.
     pub async fn count(
-        engine: &dyn Administration,
+        engine: &dyn Engine,
         filter: Filter,
         by: KindOf,
         limit: usize,
@@ -152,12 +148,7 @@ impl Serialize for DeadLetterKinds {
 }
 
 /// Changes a dead letter, unless it is another one than was seen: edits take the time of a person.
-pub async fn correct(
-    engine: &dyn Administration,
-    seen: &Job,
-    edit: Edit,
-    now: Timestamp,
-) -> Result<(), ViewError> {
+pub async fn correct(engine: &dyn Engine, seen: &Job, edit: Edit, now: Timestamp) -> Result<(), ViewError> {
     let id = seen.id;
     let stored = find_dead(engine, &id.to_string()).await?;
     if stored.data != seen.data || stored.claim_number != seen.claim_number {

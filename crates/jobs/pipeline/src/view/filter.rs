@@ -6,7 +6,7 @@ use tollway_core::Name;
 use super::ViewError;
 use super::stages::known_stage;
 use crate::bounds::PAGE_MAX;
-use crate::{Administration, EngineError, Filter, Job, JobId, PipelineConfig, State};
+use crate::{Engine, EngineError, Filter, Job, JobId, PipelineConfig, State};
 
 /// Which jobs. Several fields match jobs that fit all of them; without any, every job matches.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -45,7 +45,7 @@ impl JobFilter {
         &self,
         state: Option<State>,
         config: &PipelineConfig,
-        engine: &dyn Administration,
+        engine: &dyn Engine,
     ) -> Result<Filter, ViewError> {
         let stage: Option<Name> = match &self.stage {
             Some(name) => Some(known_stage(config, engine, name).await?),
@@ -71,7 +71,7 @@ impl JobPages {
     }
 
     /// The next page, which may be empty. None: there are no more.
-    pub async fn next(&mut self, engine: &dyn Administration) -> Result<Option<Vec<Job>>, EngineError> {
+    pub async fn next(&mut self, engine: &dyn Engine) -> Result<Option<Vec<Job>>, EngineError> {
         if self.is_last {
             return Ok(None);
         }

@@ -1,13 +1,13 @@
 //! Finds jobs by their number or key.
 
 use super::ViewError;
-use crate::{Administration, Filter, Job, JobId, State};
+use crate::{Engine, Filter, Job, JobId, State};
 
 /// How many jobs of one key are found: a key can be in every stage.
 const FOUND_MAX: usize = 20;
 
 /// The job of this number, or else all with this key.
-pub async fn find(engine: &dyn Administration, id_or_key: &str) -> Result<Vec<Job>, ViewError> {
+pub async fn find(engine: &dyn Engine, id_or_key: &str) -> Result<Vec<Job>, ViewError> {
     if let Ok(id) = id_or_key.parse() {
         let filter = Filter { job: Some(JobId::new(id)), ..Filter::default() };
         let found = engine.scan(filter, None, 1).await?.items;
@@ -27,7 +27,7 @@ pub async fn find(engine: &dyn Administration, id_or_key: &str) -> Result<Vec<Jo
 }
 
 /// The dead letter of this number or key.
-pub async fn find_dead(engine: &dyn Administration, id_or_key: &str) -> Result<Job, ViewError> {
+pub async fn find_dead(engine: &dyn Engine, id_or_key: &str) -> Result<Job, ViewError> {
     only_dead(find(engine, id_or_key).await?, id_or_key)
 }
 

@@ -12,7 +12,7 @@ use super::text::as_text;
 use super::{PolicyQuota, ViewError};
 use crate::run::progress::Progress;
 use crate::run::{EngineOutage, Runner, RunnerView};
-use crate::{Administration, Engine, EngineError, PipelineConfig, StageCounts, State};
+use crate::{Engine, EngineError, PipelineConfig, StageCounts, State};
 
 /// How a pipeline is.
 #[derive(Clone, Debug, Serialize)]
@@ -64,7 +64,7 @@ impl From<EngineOutage> for EngineAwayView {
 impl PipelineView {
     /// For a process beside those that run the pipeline.
     pub async fn read(
-        engine: &dyn Administration,
+        engine: &dyn Engine,
         config: &PipelineConfig,
         limiter: &Limiter,
         now: Timestamp,
@@ -162,7 +162,7 @@ pub struct GroupView {
 
 impl GroupView {
     /// A group without jobs is an error.
-    pub async fn read(engine: &dyn Administration, group: &str) -> Result<Self, ViewError> {
+    pub async fn read(engine: &dyn Engine, group: &str) -> Result<Self, ViewError> {
         let stages = engine.group_counts(group).await?;
         match stages.is_empty() {
             false => Ok(Self { group: group.to_owned(), stages }),

@@ -5,7 +5,7 @@ use tollway_core::{Name, Timestamp};
 
 use super::ViewError;
 use crate::run::progress::unlisted;
-use crate::{Administration, EngineError, PipelineConfig, StageChange, StageCounts, State};
+use crate::{Engine, EngineError, PipelineConfig, StageChange, StageCounts, State};
 
 /// The stage of the config with this name.
 pub fn stage_of(config: &PipelineConfig, name: &str) -> Result<Name, ViewError> {
@@ -19,7 +19,7 @@ pub fn stage_of(config: &PipelineConfig, name: &str) -> Result<Name, ViewError> 
 /// A stage of the config, or one that has jobs although the config lacks it.
 pub async fn known_stage(
     config: &PipelineConfig,
-    engine: &dyn Administration,
+    engine: &dyn Engine,
     name: &str,
 ) -> Result<Name, ViewError> {
     match stage_of(config, name) {
@@ -52,7 +52,7 @@ pub struct PausedStage {
 
 /// Pauses stages, or lets them go on, for every process.
 pub async fn set_paused(
-    engine: &dyn Administration,
+    engine: &dyn Engine,
     stages: &[Name],
     paused: bool,
     now: Timestamp,
@@ -72,7 +72,7 @@ pub async fn set_paused(
 
 /// Lets this many jobs of a stage run at a time; none: as many as the config says.
 pub async fn set_concurrency(
-    engine: &dyn Administration,
+    engine: &dyn Engine,
     stage: &Name,
     jobs: Option<u32>,
     now: Timestamp,
@@ -107,7 +107,7 @@ pub struct StageConcurrency {
 
 impl ConcurrencyView {
     /// All stages of the config.
-    pub async fn read(engine: &dyn Administration, config: &PipelineConfig) -> Result<Self, EngineError> {
+    pub async fn read(engine: &dyn Engine, config: &PipelineConfig) -> Result<Self, EngineError> {
         let (settings, counts) = (engine.stages().await?, engine.counts().await?);
         let stages = config.stages.iter().map(|stage| {
             let set = settings.iter().find(|known| known.stage == stage.name);

@@ -9,7 +9,7 @@ use super::quota::waits_for;
 use super::text::some_as_text;
 use super::{JobView, Reason, one_line};
 use crate::{
-    Administration, Claim, EngineError, Evidence, Filter, Job, JobId, JobResult, PipelineConfig, StageConfig,
+    Claim, Engine, EngineError, Evidence, Filter, Job, JobId, JobResult, PipelineConfig, StageConfig,
     StageCounts, StageSettings, State,
 };
 
@@ -58,7 +58,7 @@ impl JobFacts {
     /// Reads what is around a job. Without a limiter, the quota is left out.
     pub async fn read(
         job: Job,
-        engine: &dyn Administration,
+        engine: &dyn Engine,
         config: &PipelineConfig,
         limiter: Option<&Limiter>,
         now: Timestamp,
@@ -146,7 +146,7 @@ impl WhyView {
     }
 }
 
-async fn result(engine: &dyn Administration, job: &Job) -> Result<Option<JobResult>, EngineError> {
+async fn result(engine: &dyn Engine, job: &Job) -> Result<Option<JobResult>, EngineError> {
     let before = job.id.get().checked_sub(1).map(JobId::new);
     let page = engine.results(&job.stage, before, 1).await?;
     Ok(page.items.into_iter().find(|result| result.job == job.id))
@@ -154,7 +154,7 @@ async fn result(engine: &dyn Administration, job: &Job) -> Result<Option<JobResu
 
 /// The first outputs that have a key of their own. Those that joined another job have its key, which is not known here.
 async fn outputs(
-    engine: &dyn Administration,
+    engine: &dyn Engine,
     job: &Job,
     result: Option<&JobResult>,
 ) -> Result<Vec<Job>, EngineError> {
@@ -177,7 +177,7 @@ async fn outputs(
 }
 
 async fn group_left(
-    engine: &dyn Administration,
+    engine: &dyn Engine,
     job: &Job,
     settings: Option<&StageSettings>,
 ) -> Result<Vec<GroupLeft>, EngineError> {

@@ -11,8 +11,8 @@ use tollway_memory::{FileStore, WallClock};
 use tollway_pipeline::handler::{Answer, Handler, Task, handler_fn};
 use tollway_pipeline::run::Runner;
 use tollway_pipeline::{
-    Administration, ClaimRequest, Claimed, Engine, Enqueued, JobCost, NewJob, SocketEngine, SocketServer,
-    SqliteEngine, StageConfig, State,
+    ClaimRequest, Claimed, Engine, Enqueued, JobCost, NewJob, SocketEngine, SocketServer, SqliteEngine,
+    StageConfig, State,
 };
 use tollway_testkit::{MachineClock, SteppedClock};
 

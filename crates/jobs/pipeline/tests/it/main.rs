@@ -25,4 +25,5 @@ mod sqs_left_over;
 mod sqs_move_task;
 mod sqs_queue;
 mod sqs_settled;
+mod view;
 mod worker_names;

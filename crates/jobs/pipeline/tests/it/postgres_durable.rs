@@ -1,9 +1,7 @@
 //! A Postgres that answers before it has written: what the engine acknowledged survives a crash of the server.
 
 use tollway_core::{Name, Span, Timestamp};
-use tollway_pipeline::{
-    Administration, ClaimRequest, Conclusion, Engine, Filter, NewJob, Output, PostgresEngine, State,
-};
+use tollway_pipeline::{ClaimRequest, Conclusion, Engine, Filter, NewJob, Output, PostgresEngine, State};
 use tollway_testkit::servers::PostgresServer;
 
 const NOW: Timestamp = Timestamp::from_secs(1_000_000);

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use tollway_core::{Name, Retry, Span, Timestamp};
 use tollway_pipeline::{
-    Administration, Attempt, Cause, ClaimRequest, Conclusion, Engine, EngineError, Enqueued, Filter,
-    Finished, Job, NewJob, Output, PostgresEngine, StageChange, State, bounds,
+    Attempt, Cause, ClaimRequest, Conclusion, Engine, EngineError, Enqueued, Filter, Finished, Job, NewJob,
+    Output, PostgresEngine, StageChange, State, bounds,
 };
 use tollway_testkit::servers::PostgresServer;
 

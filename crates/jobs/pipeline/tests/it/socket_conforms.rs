@@ -6,7 +6,7 @@ use tollway_core::{Name, Span, Timestamp};
 use tollway_pipeline::conformance::{self, Effort};
 use tollway_pipeline::run::progress::{HandlerOutage, Progress};
 use tollway_pipeline::run::{AlarmView, CallTimes, LastError, RunnerView};
-use tollway_pipeline::{Administration, Engine, EngineFault, SocketEngine, SocketServer, SqliteEngine};
+use tollway_pipeline::{Engine, EngineFault, SocketEngine, SocketServer, SqliteEngine};
 
 /// A command that reaches a running pipeline over its socket finds the same engine.
 #[test]

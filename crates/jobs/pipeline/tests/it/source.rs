@@ -3,9 +3,7 @@
 use serde_json::json;
 use tollway_core::{Name, Timestamp};
 use tollway_pipeline::source::{Format, RECORD_BYTES_MAX, RecordJobs, Records, Skipped, Source};
-use tollway_pipeline::{
-    Administration, ConfigWithPipelines, Engine, Enqueued, Filter, Job, JobCost, NewJob, SqliteEngine,
-};
+use tollway_pipeline::{ConfigWithPipelines, Engine, Enqueued, Filter, Job, JobCost, NewJob, SqliteEngine};
 
 const NOW: Timestamp = Timestamp::from_secs(1_739_961_000);
 

@@ -4,8 +4,8 @@ use std::path::Path;
 
 use tollway_core::{Name, Retry, Span, Timestamp};
 use tollway_pipeline::{
-    Administration, ClaimRequest, Conclusion, Engine, EngineFault, Enqueued, Filter, Finished, NewJob,
-    Output, SqliteEngine, State,
+    ClaimRequest, Conclusion, Engine, EngineFault, Enqueued, Filter, Finished, NewJob, Output, SqliteEngine,
+    State,
 };
 
 fn stage() -> Name {

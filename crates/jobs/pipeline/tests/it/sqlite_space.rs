@@ -4,7 +4,7 @@ use std::path::Path;
 
 use tollway_core::{Name, Timestamp};
 use tollway_pipeline::{
-    Administration, Change, Compaction, Engine, EngineFault, EngineUrl, Filter, NewJob, SqliteEngine, State,
+    Change, Compaction, Engine, EngineFault, EngineUrl, Filter, NewJob, SqliteEngine, State,
 };
 
 const MIB: u64 = 1 << 20;

@@ -10,9 +10,8 @@ use std::sync::{Arc, Mutex};
 use tokio::sync::watch;
 use tollway_core::{Name, Span, Timestamp};
 use tollway_pipeline::{
-    Administration, Capabilities, Change, Changed, Claim, ClaimRequest, Claimed, Conclusion, Edit, Edited,
-    Engine, EngineAnswer, Enqueued, Evidence, Filter, Finished, Job, JobId, JobResult, NewJob, Page, Peek,
-    Sample, StageChange, StageCounts, StageSettings,
+    Capabilities, Claim, ClaimRequest, Claimed, Conclusion, Engine, EngineAnswer, EngineReply, EngineRequest,
+    Finished, JobId,
 };
 
 use crate::bugs::{self, Bug};
@@ -78,7 +77,40 @@ pub(crate) fn die() -> ! {
 }
 
 impl Engine for AuditedEngine {
-    fn claim(&self, request: ClaimRequest, now: Timestamp) -> EngineAnswer<Vec<Claimed>> {
+    fn capabilities(&self) -> Capabilities {
+        self.inner.capabilities()
+    }
+
+    fn time(&self, now: Timestamp) -> Timestamp {
+        self.inner.time(now)
+    }
+
+    fn hints(&self) -> Option<watch::Receiver<u64>> {
+        self.inner.hints()
+    }
+
+    fn call(&self, request: EngineRequest) -> EngineAnswer<EngineReply> {
+        use EngineReply as Reply;
+        match request {
+            EngineRequest::Claim { request, now } => reply(self.claimed(request, now), Reply::Claim),
+            EngineRequest::Renew { claims, visibility, now } => {
+                reply(self.renewed(claims, visibility, now), Reply::Renew)
+            }
+            EngineRequest::Finish { claim, conclusion, now } => {
+                reply(self.finished(claim, conclusion, now), Reply::Finish)
+            }
+            EngineRequest::Release { claims, now } => reply(self.released(claims, now), Reply::Release),
+            other => self.inner.call(other),
+        }
+    }
+}
+
+fn reply<T: Send + 'static>(answer: EngineAnswer<T>, of: fn(T) -> EngineReply) -> EngineAnswer<EngineReply> {
+    Box::pin(async move { answer.await.map(of) })
+}
+
+impl AuditedEngine {
+    fn claimed(&self, request: ClaimRequest, now: Timestamp) -> EngineAnswer<Vec<Claimed>> {
         let (answer, audit) = (self.inner.claim(request, now), self.audit.clone());
         Box::pin(async move {
             let claimed = answer.await?;
@@ -88,7 +120,7 @@ impl Engine for AuditedEngine {
     }
 
     /// The first renewals of slow jobs get lost, as those of a machine that stands still do.
-    fn renew(&self, claims: Vec<Claim>, visibility: Span, now: Timestamp) -> EngineAnswer<Vec<bool>> {
+    fn renewed(&self, claims: Vec<Claim>, visibility: Span, now: Timestamp) -> EngineAnswer<Vec<bool>> {
         let lost = |claim: &Claim| claim.number == 1 && is_slow(&self.audit.key(claim));
         let sent: Vec<Claim> = claims.iter().filter(|claim| !lost(claim)).cloned().collect();
         let lost: Vec<bool> = claims.iter().map(lost).collect();
@@ -104,7 +136,7 @@ impl Engine for AuditedEngine {
         })
     }
 
-    fn finish(&self, claim: Claim, conclusion: Conclusion, now: Timestamp) -> EngineAnswer<Finished> {
+    fn finished(&self, claim: Claim, conclusion: Conclusion, now: Timestamp) -> EngineAnswer<Finished> {
         let what = match conclusion {
             Conclusion::Done { .. } => "done",
             Conclusion::Again { .. } => "again",
@@ -134,7 +166,7 @@ impl Engine for AuditedEngine {
         })
     }
 
-    fn release(&self, claims: Vec<Claim>, now: Timestamp) -> EngineAnswer<Vec<bool>> {
+    fn released(&self, claims: Vec<Claim>, now: Timestamp) -> EngineAnswer<Vec<bool>> {
         let (answer, audit) = (self.inner.release(claims.clone(), now), self.audit.clone());
         Box::pin(async move {
             let released = answer.await;
@@ -143,85 +175,5 @@ impl Engine for AuditedEngine {
             claims.iter().for_each(|claim| audit.ended(what, claim));
             released
         })
-    }
-
-    fn capabilities(&self) -> Capabilities {
-        self.inner.capabilities()
-    }
-    fn time(&self, now: Timestamp) -> Timestamp {
-        self.inner.time(now)
-    }
-    fn claim_name(&self, worker: &str, process: &str) -> EngineAnswer<Option<String>> {
-        self.inner.claim_name(worker, process)
-    }
-    fn enqueue(&self, jobs: Vec<NewJob>, now: Timestamp) -> EngineAnswer<Vec<Enqueued>> {
-        self.inner.enqueue(jobs, now)
-    }
-    fn peek(&self, stage: &Name, now: Timestamp) -> EngineAnswer<Peek> {
-        self.inner.peek(stage, now)
-    }
-    fn abandon(&self, worker: Option<&str>, now: Timestamp) -> EngineAnswer<u64> {
-        self.inner.abandon(worker, now)
-    }
-    fn tidy(&self) -> EngineAnswer<()> {
-        self.inner.tidy()
-    }
-    fn flush(&self) -> EngineAnswer<()> {
-        self.inner.flush()
-    }
-    fn hints(&self) -> Option<watch::Receiver<u64>> {
-        self.inner.hints()
-    }
-}
-
-impl Administration for AuditedEngine {
-    fn counts(&self) -> EngineAnswer<Vec<StageCounts>> {
-        self.inner.counts()
-    }
-    fn settled_counts(&self, now: Timestamp) -> EngineAnswer<Option<Vec<StageCounts>>> {
-        self.inner.settled_counts(now)
-    }
-    fn group_counts(&self, group: &str) -> EngineAnswer<Vec<StageCounts>> {
-        self.inner.group_counts(group)
-    }
-    fn scan(&self, filter: Filter, after: Option<JobId>, limit: usize) -> EngineAnswer<Page<Job>> {
-        self.inner.scan(filter, after, limit)
-    }
-    fn matching(&self, filter: Filter) -> EngineAnswer<u64> {
-        self.inner.matching(filter)
-    }
-    fn evidence(&self, job: JobId) -> EngineAnswer<Vec<Evidence>> {
-        self.inner.evidence(job)
-    }
-    fn results(&self, stage: &Name, after: Option<JobId>, limit: usize) -> EngineAnswer<Page<JobResult>> {
-        self.inner.results(stage, after, limit)
-    }
-    fn edit(&self, job: JobId, edit: Edit, now: Timestamp) -> EngineAnswer<Edited> {
-        self.inner.edit(job, edit, now)
-    }
-    fn change(
-        &self,
-        filter: Filter,
-        change: Change,
-        after: Option<JobId>,
-        limit: usize,
-        now: Timestamp,
-    ) -> EngineAnswer<Changed> {
-        self.inner.change(filter, change, after, limit, now)
-    }
-    fn stages(&self) -> EngineAnswer<Vec<StageSettings>> {
-        self.inner.stages()
-    }
-    fn set_stage(&self, stage: &Name, change: StageChange, now: Timestamp) -> EngineAnswer<()> {
-        self.inner.set_stage(stage, change, now)
-    }
-    fn record(&self, now: Timestamp) -> EngineAnswer<()> {
-        self.inner.record(now)
-    }
-    fn samples(&self, since: Timestamp) -> EngineAnswer<Vec<Sample>> {
-        self.inner.samples(since)
-    }
-    fn purge(&self, stage: &Name, before: Timestamp, limit: usize) -> EngineAnswer<u64> {
-        self.inner.purge(stage, before, limit)
     }
 }

@@ -14,8 +14,7 @@ use tollway_core::Span;
 use tollway_pipeline::handler::guard::GuardProgram;
 use tollway_pipeline::run::Runner;
 use tollway_pipeline::{
-    Administration, CommandConfig, Engine, Filter, HandlerConfig, HttpConfig, NewJob, SqliteEngine,
-    StageConfig, State,
+    CommandConfig, Engine, Filter, HandlerConfig, HttpConfig, NewJob, SqliteEngine, StageConfig, State,
 };
 
 use crate::lab::wait_until;

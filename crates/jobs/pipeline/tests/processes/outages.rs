@@ -7,7 +7,7 @@ use std::process::Command;
 
 use rustix::process::{Pid, Resource, Rlimit, prlimit};
 use tollway_core::Timestamp;
-use tollway_pipeline::{Administration, Engine, Filter, NewJob, SqliteEngine};
+use tollway_pipeline::{Engine, Filter, NewJob, SqliteEngine};
 
 use crate::checker::{OPEN, check};
 use crate::child::Plan;

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use tollway_pipeline::view::{JobRate, Matched};
 use tollway_pipeline::{
-    Administration, EngineError, Filter, MOVES_PER_SECOND_MAX, MoveProgress, MoveState, MoveTask,
-    PipelineConfig, SqsEngine, StageCounts, State,
+    Engine, EngineError, Filter, MOVES_PER_SECOND_MAX, MoveProgress, MoveState, MoveTask, PipelineConfig,
+    SqsEngine, StageCounts, State,
 };
 
 use crate::context::Context;

@@ -6,6 +6,7 @@
 //! Hints are of this process only. `NOTIFY` would wake others sooner, but every transaction with one takes a lock of the
 //! whole server to commit, which costs more than others gain: their next look comes soon.
 
+mod calls;
 mod claims;
 mod enqueue;
 mod error;
@@ -31,7 +32,7 @@ use std::time::Duration;
 use futures_util::future::{BoxFuture, join_all};
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::{Semaphore, oneshot, watch};
-use tollway_core::{Name, Retry, Span, Timestamp};
+use tollway_core::Retry;
 use tollway_postgres_link::Pool;
 
 use self::claims::{Look, Renewal, Return, Take};
@@ -41,19 +42,10 @@ use self::finish::Finish;
 use self::lane::{Lane, Shared, closed, give_back};
 use self::options::Options;
 use self::session::{Session, SessionOptions};
-use super::administration::{
-    Administration, Change, Changed, Edit, Edited, Filter, JobResult, Page, Sample, StageChange, StageCounts,
-    StageMove, StageSettings,
-};
-use super::checks::{check, check_stages, refuse, within};
-use super::error::{EngineError, EngineFault};
-use super::moving::{MovedJob, check_import};
-use super::{
-    Capabilities, Claim, ClaimRequest, Claimed, Conclusion, Engine, EngineAnswer, Enqueued, Finished, Peek,
-};
-use crate::bounds::{BATCH_BYTES_MAX, BATCH_MAX, JOB_BYTES_MAX, PAGE_MAX};
-use crate::job::attempt::Evidence;
-use crate::job::{Job, JobId, NewJob};
+use super::checks::refuse;
+use super::request::reply;
+use crate::bounds::JOB_BYTES_MAX;
+use crate::{Capabilities, Engine, EngineAnswer, EngineError, EngineFault, EngineReply, EngineRequest};
 
 /// Connections for lists and counts, which do not delay workers: a long list leaves one for the others.
 const READERS: usize = 2;
@@ -154,13 +146,6 @@ impl PostgresEngine {
         })
     }
 
-    fn lane<T: Send + 'static>(&self, ask: impl FnOnce(&Lanes) -> EngineAnswer<T>) -> EngineAnswer<T> {
-        match &self.lanes {
-            Some(lanes) => ask(lanes),
-            None => refuse(closed()),
-        }
-    }
-
     /// Runs a call of an operator on a connection that cannot write.
     fn read<T: Send + 'static>(
         &self,
@@ -254,54 +239,40 @@ impl Engine for PostgresEngine {
         }
     }
 
-    fn enqueue(&self, jobs: Vec<NewJob>, now: Timestamp) -> EngineAnswer<Vec<Enqueued>> {
-        let bytes = jobs.iter().map(NewJob::bytes).sum();
-        match within("jobs", jobs.len(), BATCH_MAX).and_then(|()| within("bytes", bytes, BATCH_BYTES_MAX)) {
-            Ok(()) => self.lane(|lanes| lanes.enqueue.ask(Enqueue { jobs, now })),
-            Err(error) => refuse(error),
+    fn hints(&self) -> Option<watch::Receiver<u64>> {
+        Some(self.shared.hints.subscribe())
+    }
+
+    fn call(&self, request: EngineRequest) -> EngineAnswer<EngineReply> {
+        use {EngineReply as Reply, EngineRequest as Request};
+        let Some(lanes) = &self.lanes else { return refuse(closed()) };
+        let bytes = request.bytes();
+        match request {
+            Request::Enqueue { jobs, now } => reply(lanes.enqueue.ask(Enqueue { jobs, now }), Reply::Enqueue),
+            Request::Peek { stage, now } => reply(lanes.peek.ask(Look { stage, now }), Reply::Peek),
+            Request::Claim { request, now } => reply(lanes.claim.ask(Take { request, now }), Reply::Claim),
+            Request::Renew { claims, visibility, now } => {
+                reply(lanes.renew.ask(Renewal { claims, visibility, now }), Reply::Renew)
+            }
+            Request::Finish { claim, conclusion, now } => {
+                reply(lanes.finish.ask(Finish { claim, conclusion, now, bytes }), Reply::Finish)
+            }
+            Request::Release { claims, now } => {
+                reply(lanes.release.ask(Return { claims, now }), Reply::Release)
+            }
+            Request::ClaimName { worker, .. } => reply(self.lock_name(worker), Reply::ClaimName),
+            request if request.is_read() => {
+                self.read(move |session| Box::pin(calls::read(session, request.clone())))
+            }
+            request => self.write(move |session| Box::pin(calls::write(session, request.clone()))),
         }
     }
+}
 
-    fn peek(&self, stage: &Name, now: Timestamp) -> EngineAnswer<Peek> {
-        self.lane(|lanes| lanes.peek.ask(Look { stage: stage.clone(), now }))
-    }
-
-    fn claim(&self, request: ClaimRequest, now: Timestamp) -> EngineAnswer<Vec<Claimed>> {
-        match within("jobs", request.count, BATCH_MAX) {
-            Ok(()) => self.lane(|lanes| lanes.claim.ask(Take { request, now })),
-            Err(error) => refuse(error),
-        }
-    }
-
-    fn renew(&self, claims: Vec<Claim>, visibility: Span, now: Timestamp) -> EngineAnswer<Vec<bool>> {
-        match within("claims", claims.len(), BATCH_MAX) {
-            Ok(()) => self.lane(|lanes| lanes.renew.ask(Renewal { claims, visibility, now })),
-            Err(error) => refuse(error),
-        }
-    }
-
-    fn finish(&self, claim: Claim, conclusion: Conclusion, now: Timestamp) -> EngineAnswer<Finished> {
-        match check(&conclusion) {
-            Ok(bytes) => self.lane(|lanes| lanes.finish.ask(Finish { claim, conclusion, now, bytes })),
-            Err(error) => refuse(error),
-        }
-    }
-
-    fn release(&self, claims: Vec<Claim>, now: Timestamp) -> EngineAnswer<Vec<bool>> {
-        match within("claims", claims.len(), BATCH_MAX) {
-            Ok(()) => self.lane(|lanes| lanes.release.ask(Return { claims, now })),
-            Err(error) => refuse(error),
-        }
-    }
-
-    fn abandon(&self, worker: Option<&str>, now: Timestamp) -> EngineAnswer<u64> {
-        let worker = worker.map(str::to_owned);
-        self.write(move |session| Box::pin(operate::abandon(session, worker.clone(), now)))
-    }
-
-    fn claim_name(&self, worker: &str, _: &str) -> EngineAnswer<Option<String>> {
+impl PostgresEngine {
+    /// Another process with the lock of this worker's name.
+    fn lock_name(&self, worker: String) -> EngineAnswer<Option<String>> {
         let (pool, asked_before) = &self.named;
-        let worker = worker.to_owned();
         let other = self.alone(pool.clone(), move |session| {
             let worker = worker.clone();
             Box::pin(async move { names::lock(session, &worker).await })
@@ -309,126 +280,5 @@ impl Engine for PostgresEngine {
         // The server may not have noticed yet that an earlier process died.
         let is_first = !asked_before.swap(true, Ordering::Relaxed);
         Box::pin(async move { Ok(other.await?.filter(|_| !is_first)) })
-    }
-
-    fn hints(&self) -> Option<watch::Receiver<u64>> {
-        Some(self.shared.hints.subscribe())
-    }
-}
-
-impl Administration for PostgresEngine {
-    fn counts(&self) -> EngineAnswer<Vec<StageCounts>> {
-        self.read(|session| Box::pin(read::counts(session)))
-    }
-
-    fn group_counts(&self, group: &str) -> EngineAnswer<Vec<StageCounts>> {
-        let group = group.to_owned();
-        self.read(move |session| Box::pin(read::group_counts(session, group.clone())))
-    }
-
-    fn scan(&self, filter: Filter, after: Option<JobId>, limit: usize) -> EngineAnswer<Page<Job>> {
-        self.read(move |session| Box::pin(read::scan(session, filter.clone(), after, limit.min(PAGE_MAX))))
-    }
-
-    fn matching(&self, filter: Filter) -> EngineAnswer<u64> {
-        self.read(move |session| Box::pin(read::matching(session, filter.clone())))
-    }
-
-    fn evidence(&self, job: JobId) -> EngineAnswer<Vec<Evidence>> {
-        self.read(move |session| Box::pin(read::evidence(session, job)))
-    }
-
-    fn results(&self, stage: &Name, after: Option<JobId>, limit: usize) -> EngineAnswer<Page<JobResult>> {
-        let stage = stage.clone();
-        self.read(move |session| Box::pin(read::results(session, stage.clone(), after, limit.min(PAGE_MAX))))
-    }
-
-    fn edit(&self, job: JobId, edit: Edit, now: Timestamp) -> EngineAnswer<Edited> {
-        self.write(move |session| Box::pin(operate::edit(session, job, edit.clone(), now)))
-    }
-
-    fn change(
-        &self,
-        filter: Filter,
-        change: Change,
-        after: Option<JobId>,
-        limit: usize,
-        now: Timestamp,
-    ) -> EngineAnswer<Changed> {
-        let limit = limit.min(PAGE_MAX);
-        self.write(move |session| {
-            Box::pin(operate::change(session, filter.clone(), change, after, limit, now))
-        })
-    }
-
-    fn move_to_stage(
-        &self,
-        from: &Name,
-        to: &Name,
-        after: Option<JobId>,
-        limit: usize,
-        now: Timestamp,
-    ) -> EngineAnswer<StageMove> {
-        let (stages, limit) = ((from.clone(), to.clone()), limit.min(PAGE_MAX));
-        match check_stages(from, to) {
-            Ok(()) => self.write(move |session| {
-                let (from, to) = stages.clone();
-                Box::pin(stage_move::move_to_stage(session, from, to, after, limit, now))
-            }),
-            Err(error) => refuse(error),
-        }
-    }
-
-    fn stages(&self) -> EngineAnswer<Vec<StageSettings>> {
-        self.read(|session| Box::pin(read::stages(session)))
-    }
-
-    fn set_stage(&self, stage: &Name, change: StageChange, now: Timestamp) -> EngineAnswer<()> {
-        let stage = stage.clone();
-        self.write(move |session| Box::pin(operate::set_stage(session, stage.clone(), change.clone(), now)))
-    }
-
-    fn purge(&self, stage: &Name, before: Timestamp, limit: usize) -> EngineAnswer<u64> {
-        let stage = stage.clone();
-        self.write(move |session| {
-            Box::pin(operate::purge(session, stage.clone(), before, limit.min(PAGE_MAX)))
-        })
-    }
-
-    fn record(&self, now: Timestamp) -> EngineAnswer<()> {
-        self.write(move |session| Box::pin(samples::record(session, now)))
-    }
-
-    fn withdraw(
-        &self,
-        filter: Filter,
-        to: &str,
-        after: Option<JobId>,
-        limit: usize,
-        now: Timestamp,
-    ) -> EngineAnswer<Page<Job>> {
-        let (to, limit) = (to.to_owned(), limit.min(PAGE_MAX));
-        self.write(move |session| {
-            Box::pin(moving::withdraw(session, filter.clone(), to.clone(), after, limit, now))
-        })
-    }
-
-    fn confirm_moved(&self, jobs: Vec<JobId>, to: &str) -> EngineAnswer<u64> {
-        let to = to.to_owned();
-        match within("jobs", jobs.len(), BATCH_MAX) {
-            Ok(()) => self.write(move |session| Box::pin(moving::confirm(session, jobs.clone(), to.clone()))),
-            Err(error) => refuse(error),
-        }
-    }
-
-    fn import(&self, jobs: Vec<MovedJob>, now: Timestamp) -> EngineAnswer<Vec<Enqueued>> {
-        match check_import(&jobs) {
-            Ok(_) => self.write(move |session| Box::pin(moving::import(session, jobs.clone(), now))),
-            Err(error) => refuse(error),
-        }
-    }
-
-    fn samples(&self, since: Timestamp) -> EngineAnswer<Vec<Sample>> {
-        self.read(move |session| Box::pin(samples::samples(session, since)))
     }
 }

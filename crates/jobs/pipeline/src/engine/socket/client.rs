@@ -1,24 +1,20 @@
 //! Asks the process that owns the jobs.
 
+use std::future::ready;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
 use serde::de::DeserializeOwned;
 use tokio::time::Instant;
-use tollway_core::{Name, Retry, Span, Timestamp};
+use tollway_core::{Retry, Timestamp};
 use tollway_socket::SocketClient;
 
-use super::protocol::{Call, encode};
+use super::protocol::{AboutEngine, encode};
 use super::socket_path;
 use crate::engine::checks::refuse;
 use crate::engine::sqlite::owner_pid;
-use crate::run::RunnerView;
-use crate::{
-    Administration, Capabilities, Change, Changed, Claim, ClaimRequest, Claimed, Conclusion, Edit, Edited,
-    Engine, EngineAnswer, EngineError, EngineFault, Enqueued, Evidence, Filter, Finished, Job, JobId,
-    JobResult, MovedJob, NewJob, Page, Peek, Sample, StageChange, StageCounts, StageMove, StageSettings,
-};
+use crate::{Capabilities, Engine, EngineAnswer, EngineError, EngineFault, EngineReply, EngineRequest};
 
 /// The jobs of a process that runs a pipeline on this machine.
 pub struct SocketEngine {
@@ -39,7 +35,7 @@ impl OwnersClock {
     /// None: the times of calls count as they are, or that process is of a version that has no clock.
     async fn ask(file: &Path, client: &SocketClient) -> Result<Option<Self>, EngineError> {
         let said = client
-            .ask(encode(&Call::Time { now: Timestamp::EPOCH })?)
+            .ask(encode(&AboutEngine::Time { now: Timestamp::EPOCH })?)
             .await
             .map_err(|error| lost(file, &error))?;
         // After the answer: a time that is ahead would put the owner's clock ahead, a little more with each command.
@@ -58,7 +54,8 @@ impl SocketEngine {
     /// does not answer is an error that names it.
     pub async fn connect(file: &Path) -> Result<Option<Self>, EngineError> {
         let Some(client) = client(file)? else { return Ok(None) };
-        let said = client.ask(encode(&Call::Capabilities)?).await.map_err(|error| lost(file, &error))?;
+        let said =
+            client.ask(encode(&AboutEngine::Capabilities)?).await.map_err(|error| lost(file, &error))?;
         let clock = OwnersClock::ask(file, &client).await?;
         Ok(Some(Self { file: file.into(), capabilities: decode(&said)?, clock, client }))
     }
@@ -66,16 +63,6 @@ impl SocketEngine {
     /// Whether a process runs the pipeline of this file. It may be suspended.
     pub fn is_served(file: &Path) -> bool {
         !matches!(client(file), Ok(None))
-    }
-
-    fn ask<T: DeserializeOwned + Send + 'static>(&self, call: &Call) -> EngineAnswer<T> {
-        match encode(call) {
-            Ok(line) => {
-                let (asked, file) = (self.client.ask(line), self.file.clone());
-                Box::pin(async move { decode(&asked.await.map_err(|error| lost(&file, &error))?) })
-            }
-            Err(error) => refuse(error),
-        }
     }
 }
 
@@ -91,11 +78,13 @@ fn client(file: &Path) -> Result<Option<SocketClient>, EngineError> {
 }
 
 fn decode<T: DeserializeOwned>(line: &[u8]) -> Result<T, EngineError> {
-    serde_json::from_slice::<Result<T, EngineError>>(line).unwrap_or_else(|error| {
-        Err(EngineError::caller(format!(
-            "the process that runs the pipeline answered otherwise than expected ({error}): restart it with this version"
-        )))
-    })
+    serde_json::from_slice::<Result<T, EngineError>>(line).unwrap_or_else(|error| Err(unexpected(&error)))
+}
+
+fn unexpected(error: &serde_json::Error) -> EngineError {
+    EngineError::caller(format!(
+        "the process that runs the pipeline answered otherwise than expected ({error}): restart it with this version"
+    ))
 }
 
 fn lost(file: &Path, error: &io::Error) -> EngineError {
@@ -135,134 +124,36 @@ impl Engine for SocketEngine {
         self.clock.map_or(now, |clock| clock.now())
     }
 
-    fn enqueue(&self, jobs: Vec<NewJob>, now: Timestamp) -> EngineAnswer<Vec<Enqueued>> {
-        self.ask(&Call::Enqueue { jobs, now: self.time(now) })
-    }
-
-    fn peek(&self, stage: &Name, now: Timestamp) -> EngineAnswer<Peek> {
-        self.ask(&Call::Peek { stage: stage.clone(), now: self.time(now) })
-    }
-
-    fn claim(&self, request: ClaimRequest, now: Timestamp) -> EngineAnswer<Vec<Claimed>> {
-        self.ask(&Call::Claim { request, now: self.time(now) })
-    }
-
-    fn renew(&self, claims: Vec<Claim>, visibility: Span, now: Timestamp) -> EngineAnswer<Vec<bool>> {
-        self.ask(&Call::Renew { claims, visibility, now: self.time(now) })
-    }
-
-    fn finish(&self, claim: Claim, conclusion: Conclusion, now: Timestamp) -> EngineAnswer<Finished> {
-        self.ask(&Call::Finish { claim, conclusion, now: self.time(now) })
-    }
-
-    fn release(&self, claims: Vec<Claim>, now: Timestamp) -> EngineAnswer<Vec<bool>> {
-        self.ask(&Call::Release { claims, now: self.time(now) })
-    }
-
-    fn abandon(&self, worker: Option<&str>, now: Timestamp) -> EngineAnswer<u64> {
-        self.ask(&Call::Abandon { worker: worker.map(str::to_owned), now: self.time(now) })
-    }
-}
-
-impl Administration for SocketEngine {
-    fn counts(&self) -> EngineAnswer<Vec<StageCounts>> {
-        self.ask(&Call::Counts)
-    }
-
-    fn group_counts(&self, group: &str) -> EngineAnswer<Vec<StageCounts>> {
-        self.ask(&Call::GroupCounts { group: group.to_owned() })
-    }
-
-    fn scan(&self, filter: Filter, after: Option<JobId>, limit: usize) -> EngineAnswer<Page<Job>> {
-        self.ask(&Call::Scan { filter, after, limit })
-    }
-
-    fn matching(&self, filter: Filter) -> EngineAnswer<u64> {
-        self.ask(&Call::Matching { filter })
-    }
-
-    fn evidence(&self, job: JobId) -> EngineAnswer<Vec<Evidence>> {
-        self.ask(&Call::Evidence { job })
-    }
-
-    fn results(&self, stage: &Name, after: Option<JobId>, limit: usize) -> EngineAnswer<Page<JobResult>> {
-        self.ask(&Call::Results { stage: stage.clone(), after, limit })
-    }
-
-    fn edit(&self, job: JobId, edit: Edit, now: Timestamp) -> EngineAnswer<Edited> {
-        self.ask(&Call::Edit { job, edit, now: self.time(now) })
-    }
-
-    fn change(
-        &self,
-        filter: Filter,
-        change: Change,
-        after: Option<JobId>,
-        limit: usize,
-        now: Timestamp,
-    ) -> EngineAnswer<Changed> {
-        self.ask(&Call::Change { filter, change, after, limit, now: self.time(now) })
-    }
-
-    fn move_to_stage(
-        &self,
-        from: &Name,
-        to: &Name,
-        after: Option<JobId>,
-        limit: usize,
-        now: Timestamp,
-    ) -> EngineAnswer<StageMove> {
-        self.ask(&Call::MoveToStage { from: from.clone(), to: to.clone(), after, limit, now })
-    }
-
-    fn runner_view(&self) -> EngineAnswer<Option<RunnerView>> {
-        self.ask(&Call::RunnerView)
-    }
-
-    fn stages(&self) -> EngineAnswer<Vec<StageSettings>> {
-        self.ask(&Call::Stages)
-    }
-
-    fn set_stage(&self, stage: &Name, change: StageChange, now: Timestamp) -> EngineAnswer<()> {
-        self.ask(&Call::SetStage { stage: stage.clone(), change, now: self.time(now) })
-    }
-
-    fn purge(&self, stage: &Name, before: Timestamp, limit: usize) -> EngineAnswer<u64> {
-        self.ask(&Call::Purge { stage: stage.clone(), before, limit })
-    }
-
-    fn record(&self, now: Timestamp) -> EngineAnswer<()> {
-        self.ask(&Call::Record { now: self.time(now) })
-    }
-
-    fn samples(&self, since: Timestamp) -> EngineAnswer<Vec<Sample>> {
-        self.ask(&Call::Samples { since })
-    }
-
-    fn withdraw(
-        &self,
-        filter: Filter,
-        to: &str,
-        after: Option<JobId>,
-        limit: usize,
-        now: Timestamp,
-    ) -> EngineAnswer<Page<Job>> {
-        self.ask(&Call::Withdraw { filter, to: to.to_owned(), after, limit, now: self.time(now) })
-    }
-
-    fn confirm_moved(&self, jobs: Vec<JobId>, to: &str) -> EngineAnswer<u64> {
-        self.ask(&Call::ConfirmMoved { jobs, to: to.to_owned() })
-    }
-
-    fn import(&self, jobs: Vec<MovedJob>, now: Timestamp) -> EngineAnswer<Vec<Enqueued>> {
-        self.ask(&Call::Import { jobs, now: self.time(now) })
-    }
-
-    fn backup(&self, target: &Path) -> EngineAnswer<()> {
-        // The other process may be in another folder.
-        match std::path::absolute(target) {
-            Ok(target) => self.ask(&Call::Backup { target }),
-            Err(error) => refuse(EngineError::caller(format!("{} is no path: {error}", target.display()))),
+    fn call(&self, mut request: EngineRequest) -> EngineAnswer<EngineReply> {
+        if let Some(now) = request.now_mut() {
+            *now = self.time(*now);
         }
+        match &mut request {
+            // The counts of a file are those of one moment.
+            EngineRequest::SettledCounts { .. } => {
+                let counts = self.counts();
+                return Box::pin(async move { Ok(EngineReply::SettledCounts(Some(counts.await?))) });
+            }
+            // The other process does these for itself.
+            EngineRequest::ClaimName { .. } | EngineRequest::Tidy | EngineRequest::Flush => {
+                return Box::pin(ready(request.unsupported()));
+            }
+            EngineRequest::Backup { target } => match std::path::absolute(&*target) {
+                // The other process may be in another folder.
+                Ok(absolute) => *target = absolute,
+                Err(error) => {
+                    return refuse(EngineError::caller(format!("{} is no path: {error}", target.display())));
+                }
+            },
+            _ => {}
+        }
+        let (asked, file) = match encode(&request) {
+            Ok(line) => (self.client.ask(line), self.file.clone()),
+            Err(error) => return refuse(error),
+        };
+        Box::pin(async move {
+            let said = asked.await.map_err(|error| lost(&file, &error))?;
+            request.read_reply(&said).unwrap_or_else(|error| Err(unexpected(&error)))
+        })
     }
 }

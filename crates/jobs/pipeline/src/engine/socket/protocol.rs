@@ -1,59 +1,27 @@
-//! What is said over the socket: a [`Call`] a line, and for each its answer or error.
-
-use std::path::PathBuf;
+//! What is said over the socket: a request a line, and for each its reply or error.
 
 use serde::{Deserialize, Serialize};
-use tollway_core::{Name, Span, Timestamp};
+use tollway_core::Timestamp;
 
 use super::server::View;
 use crate::engine::checks::within;
-use crate::{
-    Change, Claim, ClaimRequest, Conclusion, Edit, Engine, EngineError, Filter, JobId, MovedJob, NewJob,
-    StageChange,
-};
+use crate::engine::request::send;
+use crate::{Engine, EngineError, EngineReply, EngineRequest};
 
-/// A call of an engine.
+/// What an engine says without a call: its promises and its time. All else is an [`EngineRequest`].
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Call {
+pub(super) enum AboutEngine {
     Capabilities,
     Time { now: Timestamp },
-    Enqueue { jobs: Vec<NewJob>, now: Timestamp },
-    Peek { stage: Name, now: Timestamp },
-    Claim { request: ClaimRequest, now: Timestamp },
-    Renew { claims: Vec<Claim>, visibility: Span, now: Timestamp },
-    Finish { claim: Claim, conclusion: Conclusion, now: Timestamp },
-    Release { claims: Vec<Claim>, now: Timestamp },
-    Abandon { worker: Option<String>, now: Timestamp },
-    Counts,
-    GroupCounts { group: String },
-    Scan { filter: Filter, after: Option<JobId>, limit: usize },
-    Matching { filter: Filter },
-    Evidence { job: JobId },
-    Results { stage: Name, after: Option<JobId>, limit: usize },
-    Edit { job: JobId, edit: Edit, now: Timestamp },
-    Change { filter: Filter, change: Change, after: Option<JobId>, limit: usize, now: Timestamp },
-    MoveToStage { from: Name, to: Name, after: Option<JobId>, limit: usize, now: Timestamp },
-    RunnerView,
-    Stages,
-    SetStage { stage: Name, change: StageChange, now: Timestamp },
-    Purge { stage: Name, before: Timestamp, limit: usize },
-    Record { now: Timestamp },
-    Samples { since: Timestamp },
-    Withdraw { filter: Filter, to: String, after: Option<JobId>, limit: usize, now: Timestamp },
-    ConfirmMoved { jobs: Vec<JobId>, to: String },
-    Import { jobs: Vec<MovedJob>, now: Timestamp },
-    Backup { target: PathBuf },
 }
 
 /// Does what a line asks for, and answers with a line.
 pub(super) async fn answer(engine: &dyn Engine, view: Option<&View>, line: &[u8]) -> Vec<u8> {
     let answer = match serde_json::from_slice(line) {
-        Ok(Call::RunnerView) => encode(&Ok::<_, EngineError>(view.map(|view| view()))),
-        Ok(call) => carry_out(engine, call).await,
-        Err(error) => Err(EngineError::caller(format!(
-            "the process that runs the pipeline does not know this call ({error}): restart it with this version"
-        ))),
+        Ok(AboutEngine::Capabilities) => encode(&Ok::<_, EngineError>(engine.capabilities())),
+        Ok(AboutEngine::Time { now }) => encode(&Ok::<_, EngineError>(engine.time(now))),
+        Err(_) => encode(&carry_out(engine, view, line).await),
     };
     let answer = answer.unwrap_or_else(|error| encode(&Err::<(), _>(error)).unwrap_or_default());
     match answer.len() as u64 {
@@ -63,53 +31,20 @@ pub(super) async fn answer(engine: &dyn Engine, view: Option<&View>, line: &[u8]
     }
 }
 
-async fn carry_out(engine: &dyn Engine, call: Call) -> Result<Vec<u8>, EngineError> {
-    match call {
-        Call::Capabilities => encode(&Ok::<_, EngineError>(engine.capabilities())),
-        Call::Time { now } => encode(&Ok::<_, EngineError>(engine.time(now))),
-        Call::Enqueue { jobs, now } => {
-            jobs.iter().try_for_each(NewJob::check)?;
-            encode(&engine.enqueue(jobs, now).await)
-        }
-        Call::Peek { stage, now } => encode(&engine.peek(&stage, now).await),
-        Call::Claim { request, now } => encode(&engine.claim(request, now).await),
-        Call::Renew { claims, visibility, now } => encode(&engine.renew(claims, visibility, now).await),
-        Call::Finish { claim, conclusion, now } => {
-            if let Conclusion::Done { outputs, .. } = &conclusion {
-                outputs.iter().try_for_each(crate::Output::check)?;
-            }
-            encode(&engine.finish(claim, conclusion, now).await)
-        }
-        Call::Release { claims, now } => encode(&engine.release(claims, now).await),
-        Call::Abandon { worker, now } => encode(&engine.abandon(worker.as_deref(), now).await),
-        Call::Counts => encode(&engine.counts().await),
-        Call::GroupCounts { group } => encode(&engine.group_counts(&group).await),
-        Call::Scan { filter, after, limit } => encode(&engine.scan(filter, after, limit).await),
-        Call::Matching { filter } => encode(&engine.matching(filter).await),
-        Call::Evidence { job } => encode(&engine.evidence(job).await),
-        Call::Results { stage, after, limit } => encode(&engine.results(&stage, after, limit).await),
-        Call::Edit { job, edit, now } => {
-            edit.check()?;
-            encode(&engine.edit(job, edit, now).await)
-        }
-        Call::Change { filter, change, after, limit, now } => {
-            encode(&engine.change(filter, change, after, limit, now).await)
-        }
-        Call::MoveToStage { from, to, after, limit, now } => {
-            encode(&engine.move_to_stage(&from, &to, after, limit, now).await)
-        }
-        Call::RunnerView => encode(&engine.runner_view().await),
-        Call::Stages => encode(&engine.stages().await),
-        Call::SetStage { stage, change, now } => encode(&engine.set_stage(&stage, change, now).await),
-        Call::Purge { stage, before, limit } => encode(&engine.purge(&stage, before, limit).await),
-        Call::Record { now } => encode(&engine.record(now).await),
-        Call::Samples { since } => encode(&engine.samples(since).await),
-        Call::Withdraw { filter, to, after, limit, now } => {
-            encode(&engine.withdraw(filter, &to, after, limit, now).await)
-        }
-        Call::ConfirmMoved { jobs, to } => encode(&engine.confirm_moved(jobs, &to).await),
-        Call::Import { jobs, now } => encode(&engine.import(jobs, now).await),
-        Call::Backup { target } => encode(&engine.backup(&target).await),
+async fn carry_out(
+    engine: &dyn Engine,
+    view: Option<&View>,
+    line: &[u8],
+) -> Result<EngineReply, EngineError> {
+    let request: EngineRequest = serde_json::from_slice(line).map_err(|error| {
+        EngineError::caller(format!(
+            "the process that runs the pipeline does not know this call ({error}): restart it with this version"
+        ))
+    })?;
+    request.check_values()?;
+    match request {
+        EngineRequest::RunnerView => Ok(EngineReply::RunnerView(view.map(|view| view()))),
+        request => send(engine, request).await,
     }
 }
 

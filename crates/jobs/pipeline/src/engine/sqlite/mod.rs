@@ -3,6 +3,7 @@
 //! One thread writes and one reads. The process that opens the file owns it: a second one is refused. So the write-ahead
 //! log has one writer, whatever version of SQLite others look into the file with.
 
+mod calls;
 mod clock;
 mod compact;
 mod error;
@@ -37,26 +38,17 @@ use rusqlite::OpenFlags;
 use rusqlite::backup::Backup;
 use tokio::sync::watch;
 use tollway_config::private_file::open_private;
-use tollway_core::{Clock, Name, Retry, Span, Timestamp};
+use tollway_core::{Clock, Retry, Timestamp};
 
 use self::clock::EngineClock;
 use self::error::{Failure, storage};
 use self::reader::Reader;
 use self::session::Session;
 use self::writer::{Durability, Writer};
-use super::administration::{
-    Administration, Change, Changed, Edit, Edited, Filter, JobResult, Page, Sample, StageChange, StageCounts,
-    StageMove, StageSettings,
-};
-use super::checks::{check, check_stages, refuse, within};
-use super::error::EngineError;
-use super::moving::{MovedJob, check_import};
-use super::{
-    Capabilities, Claim, ClaimRequest, Claimed, Conclusion, Engine, EngineAnswer, Enqueued, Finished, Peek,
-};
-use crate::bounds::{BATCH_BYTES_MAX, BATCH_MAX, JOB_BYTES_MAX, PAGE_MAX};
-use crate::job::attempt::Evidence;
-use crate::job::{Job, JobId, NewJob};
+use super::checks::refuse;
+use super::request::reply;
+use crate::bounds::JOB_BYTES_MAX;
+use crate::{Capabilities, Engine, EngineAnswer, EngineError, EngineReply, EngineRequest};
 
 /// Jobs in a SQLite file. Dropping it writes what is queued and gives the file free.
 pub struct SqliteEngine {
@@ -163,65 +155,30 @@ impl Engine for SqliteEngine {
         self.clock.as_ref().map_or(now, |clock| clock.time(now))
     }
 
-    fn enqueue(&self, jobs: Vec<NewJob>, now: Timestamp) -> EngineAnswer<Vec<Enqueued>> {
-        let now = self.time(now);
-        let bytes = jobs.iter().map(NewJob::bytes).sum();
-        match within("jobs", jobs.len(), BATCH_MAX).and_then(|()| within("bytes", bytes, BATCH_BYTES_MAX)) {
-            Ok(()) => {
-                self.write(Durability::Machine, bytes, move |session| work::enqueue(session, &jobs, now))
+    fn hints(&self) -> Option<watch::Receiver<u64>> {
+        Some(self.hints.clone())
+    }
+
+    fn call(&self, mut request: EngineRequest) -> EngineAnswer<EngineReply> {
+        if let Some(now) = request.now_mut() {
+            *now = self.time(*now);
+        }
+        match request {
+            EngineRequest::Tidy => reply(self.tidy_up(), EngineReply::Tidy),
+            EngineRequest::Backup { target } => {
+                reply(copy_in_background(&self.path, target), EngineReply::Backup)
             }
-            Err(error) => refuse(error),
-        }
-    }
-
-    fn peek(&self, stage: &Name, now: Timestamp) -> EngineAnswer<Peek> {
-        let stage = stage.clone();
-        let now = self.time(now);
-        self.write(Durability::Process, 0, move |session| work::peek(session, &stage, now))
-    }
-
-    fn claim(&self, request: ClaimRequest, now: Timestamp) -> EngineAnswer<Vec<Claimed>> {
-        let now = self.time(now);
-        match within("jobs", request.count, BATCH_MAX) {
-            Ok(()) => self.write(Durability::Process, 0, move |session| work::claim(session, &request, now)),
-            Err(error) => refuse(error),
-        }
-    }
-
-    fn renew(&self, claims: Vec<Claim>, visibility: Span, now: Timestamp) -> EngineAnswer<Vec<bool>> {
-        let now = self.time(now);
-        match within("claims", claims.len(), BATCH_MAX) {
-            Ok(()) => self
-                .write(Durability::Process, 0, move |session| work::renew(session, &claims, visibility, now)),
-            Err(error) => refuse(error),
-        }
-    }
-
-    fn finish(&self, claim: Claim, conclusion: Conclusion, now: Timestamp) -> EngineAnswer<Finished> {
-        let now = self.time(now);
-        match check(&conclusion) {
-            Ok(bytes) => self.write(Durability::Machine, bytes, move |session| {
-                finish::finish(session, &claim, conclusion, now)
+            request if request.is_read() => self.read(move |connection| calls::read(connection, request)),
+            request => self.write(calls::durability(&request), request.bytes(), move |session| {
+                calls::write(session, request)
             }),
-            Err(error) => refuse(error),
         }
     }
+}
 
-    fn release(&self, claims: Vec<Claim>, now: Timestamp) -> EngineAnswer<Vec<bool>> {
-        let now = self.time(now);
-        match within("claims", claims.len(), BATCH_MAX) {
-            Ok(()) => self.write(Durability::Machine, 0, move |session| work::release(session, &claims, now)),
-            Err(error) => refuse(error),
-        }
-    }
-
-    fn abandon(&self, worker: Option<&str>, now: Timestamp) -> EngineAnswer<u64> {
-        let worker = worker.map(str::to_owned);
-        let now = self.time(now);
-        self.write(Durability::Process, 0, move |session| work::abandon(session, worker.as_deref(), now))
-    }
-
-    fn tidy(&self) -> EngineAnswer<()> {
+impl SqliteEngine {
+    /// Gives the disk back what purged jobs have left, and writes the log back.
+    fn tidy_up(&self) -> EngineAnswer<()> {
         let path = self.path.clone();
         let given_back = match &self.threads {
             Some(threads) => space::give_back(threads.writer.clone()),
@@ -234,138 +191,6 @@ impl Engine for SqliteEngine {
                 Err(EngineError::storage(Retry::Safe, format!("the log was not written back: {error}")))
             })
         })
-    }
-
-    fn hints(&self) -> Option<watch::Receiver<u64>> {
-        Some(self.hints.clone())
-    }
-}
-
-impl Administration for SqliteEngine {
-    fn counts(&self) -> EngineAnswer<Vec<StageCounts>> {
-        self.read(read::counts)
-    }
-
-    fn group_counts(&self, group: &str) -> EngineAnswer<Vec<StageCounts>> {
-        let group = group.to_owned();
-        self.read(move |connection| read::group_counts(connection, &group))
-    }
-
-    fn scan(&self, filter: Filter, after: Option<JobId>, limit: usize) -> EngineAnswer<Page<Job>> {
-        self.read(move |connection| read::scan(connection, &filter, after, limit.min(PAGE_MAX)))
-    }
-
-    fn matching(&self, filter: Filter) -> EngineAnswer<u64> {
-        self.read(move |connection| read::matching(connection, &filter))
-    }
-
-    fn evidence(&self, job: JobId) -> EngineAnswer<Vec<Evidence>> {
-        self.read(move |connection| evidence::list(connection, job))
-    }
-
-    fn results(&self, stage: &Name, after: Option<JobId>, limit: usize) -> EngineAnswer<Page<JobResult>> {
-        let stage = stage.clone();
-        self.read(move |connection| read::results(connection, &stage, after, limit.min(PAGE_MAX)))
-    }
-
-    fn edit(&self, job: JobId, edit: Edit, now: Timestamp) -> EngineAnswer<Edited> {
-        let now = self.time(now);
-        let bytes = edit.data.as_ref().map_or(0, String::len);
-        self.write(Durability::Machine, bytes, move |session| operate::edit(session, job, &edit, now))
-    }
-
-    fn change(
-        &self,
-        filter: Filter,
-        change: Change,
-        after: Option<JobId>,
-        limit: usize,
-        now: Timestamp,
-    ) -> EngineAnswer<Changed> {
-        let now = self.time(now);
-        self.write(Durability::Machine, 0, move |session| {
-            operate::change(session, &filter, change, after, limit.min(PAGE_MAX), now)
-        })
-    }
-
-    fn move_to_stage(
-        &self,
-        from: &Name,
-        to: &Name,
-        after: Option<JobId>,
-        limit: usize,
-        now: Timestamp,
-    ) -> EngineAnswer<StageMove> {
-        let (stages, limit) = ((from.clone(), to.clone()), limit.min(PAGE_MAX));
-        match check_stages(from, to) {
-            Ok(()) => self.write(Durability::Machine, 0, move |session| {
-                stage_move::move_to_stage(session, &stages.0, &stages.1, after, limit, now)
-            }),
-            Err(error) => refuse(error),
-        }
-    }
-
-    fn stages(&self) -> EngineAnswer<Vec<StageSettings>> {
-        self.read(read::stages)
-    }
-
-    fn set_stage(&self, stage: &Name, change: StageChange, now: Timestamp) -> EngineAnswer<()> {
-        let stage = stage.clone();
-        let now = self.time(now);
-        self.write(Durability::Machine, 0, move |session| operate::set_stage(session, &stage, &change, now))
-    }
-
-    fn purge(&self, stage: &Name, before: Timestamp, limit: usize) -> EngineAnswer<u64> {
-        let stage = stage.clone();
-        self.write(Durability::Machine, 0, move |session| {
-            operate::purge(session, &stage, before, limit.min(PAGE_MAX))
-        })
-    }
-
-    fn record(&self, now: Timestamp) -> EngineAnswer<()> {
-        let now = self.time(now);
-        self.write(Durability::Process, 0, move |session| samples::record(session, now))
-    }
-
-    fn samples(&self, since: Timestamp) -> EngineAnswer<Vec<Sample>> {
-        self.read(move |connection| samples::samples(connection, since))
-    }
-
-    fn withdraw(
-        &self,
-        filter: Filter,
-        to: &str,
-        after: Option<JobId>,
-        limit: usize,
-        now: Timestamp,
-    ) -> EngineAnswer<Page<Job>> {
-        let to = to.to_owned();
-        let now = self.time(now);
-        self.write(Durability::Machine, 0, move |session| {
-            moving::withdraw(session, &filter, &to, after, limit.min(PAGE_MAX), now)
-        })
-    }
-
-    fn confirm_moved(&self, jobs: Vec<JobId>, to: &str) -> EngineAnswer<u64> {
-        let to = to.to_owned();
-        match within("jobs", jobs.len(), BATCH_MAX) {
-            Ok(()) => self.write(Durability::Machine, 0, move |session| moving::confirm(session, &jobs, &to)),
-            Err(error) => refuse(error),
-        }
-    }
-
-    fn import(&self, jobs: Vec<MovedJob>, now: Timestamp) -> EngineAnswer<Vec<Enqueued>> {
-        let now = self.time(now);
-        match check_import(&jobs) {
-            Ok(bytes) => {
-                self.write(Durability::Machine, bytes, move |session| moving::import(session, jobs, now))
-            }
-            Err(error) => refuse(error),
-        }
-    }
-
-    fn backup(&self, target: &Path) -> EngineAnswer<()> {
-        copy_in_background(&self.path, target)
     }
 }
 
@@ -384,8 +209,8 @@ fn capabilities() -> Capabilities {
     }
 }
 
-fn copy_in_background(from: &Path, target: &Path) -> EngineAnswer<()> {
-    let (from, target) = (from.to_owned(), target.to_owned());
+fn copy_in_background(from: &Path, target: PathBuf) -> EngineAnswer<()> {
+    let from = from.to_owned();
     Box::pin(async move {
         let copied = tokio::task::spawn_blocking(move || copy(&from, &target)).await;
         copied.unwrap_or_else(|error| {

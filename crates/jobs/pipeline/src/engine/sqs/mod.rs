@@ -5,6 +5,7 @@
 //! deleted only after all that follows from its job is stored and sent. A process may therefore die between any two steps: the
 //! message comes again, and the next process completes what is missing.
 
+mod calls;
 mod claim;
 mod clients;
 mod counts;
@@ -57,10 +58,6 @@ use self::outlook::Outlook;
 use self::pause::Pause;
 use self::queue::{Requests, StageQueue};
 use self::table::{Table, read_number};
-use super::administration::Administration;
-use super::checks::{check, check_stages, refuse, within};
-use super::moving::check_import;
-use crate::bounds::{BATCH_BYTES_MAX, BATCH_MAX, PAGE_MAX};
 use crate::config::{EngineUrl, SqsUrl};
 use crate::*;
 
@@ -238,30 +235,6 @@ impl Inner {
     }
 }
 
-/// Runs a call on the shared part, as a task of its own: calls wait for each other's locks, and a caller that stops polling its
-/// call must not keep them.
-fn call<T, F>(engine: &SqsEngine, work: impl FnOnce(Arc<Inner>) -> F) -> EngineAnswer<T>
-where
-    T: Send + 'static,
-    F: Future<Output = Result<T, EngineError>> + Send + 'static,
-{
-    let work = work(engine.inner.clone());
-    Box::pin(async move {
-        let ended = |error| storage(Retry::Unclear, format!("a call of the engine ended early: {error}"));
-        tokio::spawn(work).await.map_err(ended)?
-    })
-}
-
-fn checked<T: Send + 'static>(
-    checked: Result<(), EngineError>,
-    answer: impl FnOnce() -> EngineAnswer<T>,
-) -> EngineAnswer<T> {
-    match checked {
-        Ok(()) => answer(),
-        Err(error) => refuse(error),
-    }
-}
-
 impl Engine for SqsEngine {
     fn capabilities(&self) -> Capabilities {
         Capabilities {
@@ -278,171 +251,16 @@ impl Engine for SqsEngine {
         }
     }
 
-    fn enqueue(&self, jobs: Vec<NewJob>, now: Timestamp) -> EngineAnswer<Vec<Enqueued>> {
-        let bounds = within("jobs", jobs.len(), BATCH_MAX)
-            .and_then(|()| within("bytes", jobs.iter().map(NewJob::bytes).sum(), BATCH_BYTES_MAX));
-        checked(bounds, || call(self, |inner| async move { inner.enqueue(jobs, now).await }))
-    }
-
-    fn peek(&self, stage: &Name, now: Timestamp) -> EngineAnswer<Peek> {
-        let stage = stage.clone();
-        call(self, |inner| async move { inner.peek(&stage, now).await })
-    }
-
-    fn claim(&self, request: ClaimRequest, now: Timestamp) -> EngineAnswer<Vec<Claimed>> {
-        let bounds = within("claims", request.count, BATCH_MAX);
-        checked(bounds, || call(self, |inner| async move { inner.claim(request, now).await }))
-    }
-
-    fn renew(&self, claims: Vec<Claim>, visibility: Span, now: Timestamp) -> EngineAnswer<Vec<bool>> {
-        let bounds = within("claims", claims.len(), BATCH_MAX);
-        checked(bounds, || call(self, |inner| async move { inner.renew(claims, visibility, now).await }))
-    }
-
-    fn finish(&self, claim: Claim, conclusion: Conclusion, now: Timestamp) -> EngineAnswer<Finished> {
-        let bounds = check(&conclusion).map(drop);
-        checked(bounds, || call(self, |inner| async move { inner.finish(claim, conclusion, now).await }))
-    }
-
-    fn release(&self, claims: Vec<Claim>, now: Timestamp) -> EngineAnswer<Vec<bool>> {
-        let bounds = within("claims", claims.len(), BATCH_MAX);
-        checked(bounds, || call(self, |inner| async move { inner.release(claims, now).await }))
-    }
-
-    fn abandon(&self, worker: Option<&str>, now: Timestamp) -> EngineAnswer<u64> {
-        let worker = worker.map(str::to_owned);
-        call(self, |inner| async move { inner.abandon(worker.as_deref(), now).await })
-    }
-
-    fn claim_name(&self, worker: &str, process: &str) -> EngineAnswer<Option<String>> {
-        let (worker, process) = (worker.to_owned(), process.to_owned());
-        call(self, |inner| async move { inner.claim_name(&worker, &process).await })
-    }
-
-    fn tidy(&self) -> EngineAnswer<()> {
-        call(self, |inner| async move { inner.tidy().await })
-    }
-
-    fn flush(&self) -> EngineAnswer<()> {
-        call(self, |inner| async move { inner.flush().await })
-    }
-
     fn hints(&self) -> Option<watch::Receiver<u64>> {
         Some(self.inner.hints.subscribe())
     }
-}
 
-impl Administration for SqsEngine {
-    fn counts(&self) -> EngineAnswer<Vec<StageCounts>> {
-        call(self, |inner| async move { inner.counts().await })
-    }
-
-    fn settled_counts(&self, now: Timestamp) -> EngineAnswer<Option<Vec<StageCounts>>> {
-        call(self, |inner| async move { inner.settled_counts(now).await })
-    }
-
-    fn group_counts(&self, group: &str) -> EngineAnswer<Vec<StageCounts>> {
-        let group = group.to_owned();
-        call(self, |inner| async move { inner.group_counts(&group).await })
-    }
-
-    fn scan(&self, filter: Filter, after: Option<JobId>, limit: usize) -> EngineAnswer<Page<Job>> {
-        let limit = limit.min(PAGE_MAX);
-        call(self, |inner| async move {
-            let page = inner.scan(&filter, after, limit, |_| true).await?;
-            Ok(Page {
-                items: page.items.into_iter().map(|found| found.record.job).collect(),
-                next: page.next,
-            })
+    /// As a task of its own: calls wait for each other's locks, and a caller that stops polling its call must not keep them.
+    fn call(&self, request: EngineRequest) -> EngineAnswer<EngineReply> {
+        let answer = calls::carry_out(self.inner.clone(), request);
+        Box::pin(async move {
+            let ended = |error| storage(Retry::Unclear, format!("a call of the engine ended early: {error}"));
+            tokio::spawn(answer).await.map_err(ended)?
         })
-    }
-
-    fn matching(&self, filter: Filter) -> EngineAnswer<u64> {
-        call(self, |inner| async move { inner.matching(&filter).await })
-    }
-
-    fn evidence(&self, job: JobId) -> EngineAnswer<Vec<Evidence>> {
-        call(self, |inner| async move {
-            Ok(inner.find(job).await?.map(|found| found.record.evidence).unwrap_or_default())
-        })
-    }
-
-    fn results(&self, stage: &Name, after: Option<JobId>, limit: usize) -> EngineAnswer<Page<JobResult>> {
-        let (stage, limit) = (stage.clone(), limit.min(PAGE_MAX));
-        call(self, |inner| async move { inner.results(&stage, after, limit).await })
-    }
-
-    fn edit(&self, job: JobId, edit: Edit, now: Timestamp) -> EngineAnswer<Edited> {
-        call(self, |inner| async move { inner.edit(job, edit, now).await })
-    }
-
-    fn change(
-        &self,
-        filter: Filter,
-        change: Change,
-        after: Option<JobId>,
-        limit: usize,
-        now: Timestamp,
-    ) -> EngineAnswer<Changed> {
-        let limit = limit.min(PAGE_MAX);
-        call(self, |inner| async move { inner.change(&filter, change, after, limit, now).await })
-    }
-
-    fn move_to_stage(
-        &self,
-        from: &Name,
-        to: &Name,
-        after: Option<JobId>,
-        limit: usize,
-        now: Timestamp,
-    ) -> EngineAnswer<StageMove> {
-        let (from, to, limit) = (from.clone(), to.clone(), limit.min(PAGE_MAX));
-        checked(check_stages(&from, &to), || {
-            call(self, |inner| async move { inner.move_to_stage(&from, &to, after, limit, now).await })
-        })
-    }
-
-    fn stages(&self) -> EngineAnswer<Vec<StageSettings>> {
-        call(self, |inner| async move { inner.stages().await })
-    }
-
-    fn set_stage(&self, stage: &Name, change: StageChange, now: Timestamp) -> EngineAnswer<()> {
-        let stage = stage.clone();
-        call(self, |inner| async move { inner.set_stage(&stage, change, now).await })
-    }
-
-    fn purge(&self, stage: &Name, before: Timestamp, limit: usize) -> EngineAnswer<u64> {
-        let (stage, limit) = (stage.clone(), limit.min(PAGE_MAX));
-        call(self, |inner| async move { inner.purge(&stage, before, limit).await })
-    }
-
-    fn record(&self, now: Timestamp) -> EngineAnswer<()> {
-        call(self, |inner| async move { inner.record(now).await })
-    }
-
-    fn samples(&self, since: Timestamp) -> EngineAnswer<Vec<Sample>> {
-        call(self, |inner| async move { inner.samples(since).await })
-    }
-
-    fn withdraw(
-        &self,
-        filter: Filter,
-        to: &str,
-        after: Option<JobId>,
-        limit: usize,
-        now: Timestamp,
-    ) -> EngineAnswer<Page<Job>> {
-        let (to, limit) = (to.to_owned(), limit.min(PAGE_MAX));
-        call(self, |inner| async move { inner.withdraw(&filter, &to, after, limit, now).await })
-    }
-
-    fn confirm_moved(&self, jobs: Vec<JobId>, to: &str) -> EngineAnswer<u64> {
-        let to = to.to_owned();
-        call(self, |inner| async move { inner.confirm_moved(jobs, &to).await })
-    }
-
-    fn import(&self, jobs: Vec<MovedJob>, now: Timestamp) -> EngineAnswer<Vec<Enqueued>> {
-        let bounds = check_import(&jobs).map(drop);
-        checked(bounds, || call(self, |inner| async move { inner.import(jobs, now).await }))
     }
 }

@@ -15,7 +15,7 @@ mod vendor;
 use std::sync::Arc;
 
 use tollway_core::{Name, Span, Timestamp};
-use tollway_pipeline::{Administration, Engine, Filter, Job, NewJob, StageConfig};
+use tollway_pipeline::{Engine, Filter, Job, NewJob, StageConfig};
 
 fn name(text: &str) -> Name {
     Name::new(text).unwrap()
@@ -57,7 +57,7 @@ async fn jobs(engine: &Arc<dyn Engine>) -> Vec<Job> {
 
 /// The error and the detail of a job's newest attempt.
 async fn last_attempt(engine: &Arc<dyn Engine>, job: &Job) -> (String, String) {
-    let evidence = Administration::evidence(&**engine, job.id).await.unwrap();
+    let evidence = engine.evidence(job.id).await.unwrap();
     let attempt = &evidence.last().unwrap().attempt;
     (attempt.error().to_owned(), attempt.details().to_owned())
 }
