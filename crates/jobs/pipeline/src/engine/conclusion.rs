@@ -5,7 +5,7 @@ use tollway_core::{Name, Timestamp};
 
 use crate::bounds::{GROUP_BYTES_MAX, KEY_BYTES_MAX};
 use crate::job::{check_data, check_visible};
-use crate::{Attempt, JobCost, JobError};
+use crate::{Attempt, JobCost, JobError, NewJob};
 
 /// How a claim ends.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -89,6 +89,20 @@ impl Output {
 }
 
 impl Output {
+    /// The job that it becomes: it inherits group and priority.
+    pub(crate) fn job(&self, key: String, group: Option<&String>, priority: i16) -> NewJob {
+        NewJob {
+            stage: self.stage.clone(),
+            key,
+            group: self.group.as_ref().or(group).cloned(),
+            data: self.data.clone(),
+            priority,
+            cost: self.cost.clone(),
+            not_before: Timestamp::EPOCH,
+            again: false,
+        }
+    }
+
     /// Checks what came from another process.
     pub(crate) fn check(&self) -> Result<(), JobError> {
         self.join.as_ref().map_or(Ok(()), |key| check_visible("the key", key, KEY_BYTES_MAX))?;

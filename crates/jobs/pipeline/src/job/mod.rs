@@ -3,6 +3,7 @@
 pub(crate) mod attempt;
 pub mod bounds;
 pub(crate) mod cost;
+pub(crate) mod transition;
 
 use std::fmt;
 

@@ -16,6 +16,7 @@ use crate::bounds::{BATCH_BYTES_MAX, OUTPUTS_MAX};
 use crate::engine::checks::check_output_key;
 use crate::engine::counters::Kind;
 use crate::engine::stored::micros;
+use crate::job::transition::waiting;
 use crate::{Attempt, Claim, Conclusion, EngineError, Enqueued, Finished, JobId, NewJob, Output, State};
 
 /// A call of `finish`.
@@ -45,8 +46,7 @@ impl Finish {
     fn goes_to(&self) -> (State, Timestamp) {
         match self.conclusion {
             Conclusion::Done { .. } => (State::Done, self.now),
-            Conclusion::Again { at, .. } if at > self.now => (State::Delayed, at),
-            Conclusion::Again { at, .. } => (State::Ready, at),
+            Conclusion::Again { at, .. } => (waiting(at, self.now), at),
             Conclusion::Dead { .. } => (State::Dead, self.now),
         }
     }
@@ -170,16 +170,7 @@ impl Batch<'_> {
             for (number, output) in call.outputs().iter().enumerate() {
                 let key = output.join.clone().unwrap_or_else(|| call.claim.output_key(&open.key, number));
                 check_output_key(&key, number)?;
-                let job = NewJob {
-                    stage: output.stage.clone(),
-                    key,
-                    group: output.group.clone().or_else(|| open.group.clone()),
-                    data: output.data.clone(),
-                    priority: open.priority,
-                    cost: output.cost.clone(),
-                    not_before: Timestamp::EPOCH,
-                    again: false,
-                };
+                let job = output.job(key, open.group.as_ref(), open.priority);
                 all.push(NewOutput { index: open.index, number, joins: output.join.is_some(), job });
             }
         }

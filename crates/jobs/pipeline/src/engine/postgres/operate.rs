@@ -10,6 +10,7 @@ use super::statements::counted;
 use crate::engine::stored::{micros, stored};
 use crate::{Change, Changed, Edit, Edited, EngineError, Filter, JobId, StageChange, State};
 
+/// [`JobCall::Abandon`](crate::job::transition::JobCall::Abandon).
 const ABANDON: &str = "
     WITH held AS MATERIALIZED (
         SELECT id FROM jobs

@@ -126,7 +126,7 @@ const FORGET_CANCELLED: &str = concat!(
     "SELECT count(*) FROM old"
 );
 
-/// Makes jobs ready that are due: delayed ones, and running ones whose claim expired. Their claim stays open.
+/// [`JobCall::Due`](crate::job::transition::JobCall::Due): delayed jobs, and running ones whose claim expired.
 /// `$3`: also in a paused stage.
 const DUE: &str = concat!(
     "WITH due AS MATERIALIZED (
@@ -143,8 +143,8 @@ const DUE: &str = concat!(
     "SELECT count(*) FROM due"
 );
 
-/// Claims the best ready jobs that no other session is claiming, one for each worker in the list. A claim that was open has
-/// expired: it was a crash. The new evidence is not visible to the statement that trims it, hence 19.
+/// [`JobCall::Claim`](crate::job::transition::JobCall::Claim) of the best ready jobs that no other session is claiming, one for
+/// each worker in the list. The new evidence is not visible to the statement that trims it, hence 19.
 macro_rules! claim {
     ($cost:literal) => {
         concat!(
@@ -204,7 +204,8 @@ const FENCE: &str = r#"
     ) AS jobs
     WHERE jobs.stage = claim.stage AND jobs.claim_number = claim.number AND jobs.open"#;
 
-/// Ends claims that the fence let through. Without a cause, the job is done.
+/// [`JobCall::Done`](crate::job::transition::JobCall::Done), `Again` and `Bury` of claims that the fence let through. Without a
+/// cause, the job is done.
 const END: &str = concat!(
     "WITH given AS MATERIALIZED (
         SELECT * FROM unnest($1::bigint[], $2::integer[], $3::bigint[], $4::smallint[], $5::smallint[], $6::bigint[],
@@ -260,7 +261,7 @@ const COUNT: &str = concat!(
     "SELECT 1"
 );
 
-/// Makes held jobs ready whose whole group has left the stages before.
+/// [`JobCall::GroupLeft`](crate::job::transition::JobCall::GroupLeft) of held jobs whose whole group has left the stages before.
 const RELEASE_GROUPS: &str = concat!(
     r#"WITH clear AS MATERIALIZED (
         SELECT stages.id AS stage, moved."group", moved.now
@@ -287,7 +288,7 @@ const RELEASE_GROUPS: &str = concat!(
     "SELECT count(*) FROM held"
 );
 
-/// The fence, and what becomes of the claims it lets through.
+/// The fence, and a call of the workers whose claims it lets through.
 macro_rules! fenced_update {
     ($state:literal, $set:literal) => {
         concat!(
@@ -319,7 +320,9 @@ macro_rules! fenced_update {
     };
 }
 
+/// [`JobCall::Renew`](crate::job::transition::JobCall::Renew).
 const RENEW: &str = fenced_update!("3", "due_at = locked.at");
+/// [`JobCall::Release`](crate::job::transition::JobCall::Release).
 const RELEASE: &str = fenced_update!("0", "open = false, changed_at = locked.at");
 
 const PEEK: &str = "

@@ -10,7 +10,7 @@ use crate::bounds::EVIDENCE_MAX;
 use crate::engine::counters::Kind;
 use crate::{Attempt, Cause, Evidence, JobId};
 
-/// Counts an attempt of a job under its newest claim, and keeps its evidence.
+/// Keeps the evidence of an attempt under the newest claim of its job, and counts it for the stage.
 pub(super) fn record(
     session: &mut Session<'_>,
     stage: i64,
@@ -19,11 +19,6 @@ pub(super) fn record(
     now: Timestamp,
 ) -> Result<(), Failure> {
     let connection = session.connection;
-    let (failed, crashed, limited) = match attempt.cause() {
-        Cause::Failure => (1, 0, 0),
-        Cause::Crash => (0, 1, 0),
-        Cause::RateLimited => (0, 0, 1),
-    };
     connection
         .prepare_cached(
             "INSERT OR REPLACE INTO evidence (job, claim_number, worker, started_at, ended_at, cause, error, detail)
@@ -31,11 +26,8 @@ pub(super) fn record(
         )?
         .execute(params![job, micros(now), attempt.cause().as_str(), attempt.error(), attempt.details()])?;
     connection
-        .prepare_cached(
-            "UPDATE jobs SET failures = failures + ?2, crashes = crashes + ?3, rate_limited = rate_limited + ?4,
-                    error = ?5 WHERE id = ?1",
-        )?
-        .execute(params![job, failed, crashed, limited, attempt.error()])?;
+        .prepare_cached("UPDATE jobs SET error = ?2 WHERE id = ?1")?
+        .execute(params![job, attempt.error()])?;
     // Refusals for the rate go first: there may be many, and they say nothing about the job.
     connection
         .prepare_cached(

@@ -4,13 +4,14 @@ use rusqlite::params;
 use tollway_core::Timestamp;
 
 use super::error::Failure;
-use super::evidence;
 use super::rows::{micros, stored};
 use super::session::Session;
-use super::work::{OpenClaim, fenced, insert};
+use super::transitions::{StoredJob, apply};
+use super::work::{fenced, insert};
 use crate::engine::checks::check_output_key;
 use crate::engine::counters::Kind;
-use crate::{Claim, Conclusion, EngineError, Finished, NewJob, Output, State};
+use crate::job::transition::JobCall;
+use crate::{Claim, Conclusion, EngineError, Finished, Output};
 
 pub(super) fn finish(
     session: &mut Session<'_>,
@@ -22,44 +23,25 @@ pub(super) fn finish(
     match conclusion {
         Conclusion::Done { outputs, result } => done(session, claim, &open, &outputs, result.as_deref(), now),
         Conclusion::Again { at, attempt } => {
-            evidence::record(session, open.stage, open.id, &attempt, now)?;
-            let state = if at > now { State::Delayed } else { State::Ready };
-            end(session, &open, state, at, now)?;
+            apply(session, &open, JobCall::Again { at, attempt: &attempt }, now)?;
             Ok(Finished::Committed { outputs: 0, joined: 0 })
         }
         Conclusion::Dead { attempt } => {
-            evidence::record(session, open.stage, open.id, &attempt, now)?;
-            end(session, &open, State::Dead, now, now)?;
+            apply(session, &open, JobCall::Bury { attempt: &attempt }, now)?;
             Ok(Finished::Committed { outputs: 0, joined: 0 })
         }
     }
 }
 
-/// Ends the claim and moves its job.
-fn end(
-    session: &mut Session<'_>,
-    open: &OpenClaim,
-    state: State,
-    due_at: Timestamp,
-    now: Timestamp,
-) -> Result<(), Failure> {
-    session
-        .connection
-        .prepare_cached("UPDATE jobs SET state = ?2, open = 0, due_at = ?3, changed_at = ?4 WHERE id = ?1")?
-        .execute(params![open.id, state.number(), micros(due_at), micros(now)])?;
-    session.moved(open.stage, open.state, state);
-    Ok(())
-}
-
 fn done(
     session: &mut Session<'_>,
     claim: &Claim,
-    open: &OpenClaim,
+    open: &StoredJob,
     outputs: &[Output],
     result: Option<&str>,
     now: Timestamp,
 ) -> Result<Finished, Failure> {
-    end(session, open, State::Done, now, now)?;
+    apply(session, open, JobCall::Done, now)?;
     session
         .connection
         .prepare_cached(
@@ -72,9 +54,6 @@ fn done(
     for (index, output) in outputs.iter().enumerate() {
         joined += usize::from(hand_on(session, claim, open, index, output, now)?);
     }
-    if let Some(group) = &open.group {
-        session.group_moved(group, now);
-    }
     Ok(Finished::Committed { outputs: outputs.len() - joined, joined })
 }
 
@@ -82,21 +61,13 @@ fn done(
 fn hand_on(
     session: &mut Session<'_>,
     claim: &Claim,
-    open: &OpenClaim,
+    open: &StoredJob,
     index: usize,
     output: &Output,
     now: Timestamp,
 ) -> Result<bool, Failure> {
-    let mut job = NewJob {
-        stage: output.stage.clone(),
-        key: output.join.clone().unwrap_or_else(|| claim.output_key(&open.key, index)),
-        group: output.group.clone().or_else(|| open.group.clone()),
-        data: output.data.clone(),
-        priority: open.priority,
-        cost: output.cost.clone(),
-        not_before: Timestamp::EPOCH,
-        again: false,
-    };
+    let key = output.join.clone().unwrap_or_else(|| claim.output_key(&open.key, index));
+    let mut job = output.job(key, open.group.as_ref(), open.life.priority);
     check_output_key(&job.key, index)?;
     let mut enqueued = insert(session, &job, now)?;
     if output.join.is_none() && enqueued.known().is_some_and(|older| older < claim.job) {

@@ -21,6 +21,7 @@ mod schema;
 mod session;
 mod space;
 mod stage_move;
+mod transitions;
 mod trouble;
 mod work;
 mod writer;

@@ -7,10 +7,12 @@ use tollway_core::Timestamp;
 use super::error::Failure;
 use super::rows::{SELECT_JOBS, conditions, job, micros, stored};
 use super::session::Session;
+use super::transitions::{StoredJob, apply};
 use super::work::{entry_state, insert};
 use crate::bounds::BATCH_BYTES_MAX;
 use crate::engine::counters::Kind;
 use crate::engine::moving::{MOVED_MARK, MOVING_MARK, MovedJob, moved_mark, moving_mark};
+use crate::job::transition::JobCall;
 use crate::{Enqueued, Filter, Job, JobId, NewJob, Page, State};
 
 pub(super) fn withdraw(
@@ -39,15 +41,14 @@ pub(super) fn withdraw(
         }
     }
     for job in &items {
-        let stage = session.stage_id(&job.stage)?;
+        let id = stored(job.id.get());
+        if let Some(found) = StoredJob::find(session.connection, id)? {
+            apply(session, &found, JobCall::Withdraw, now)?;
+        }
         session
             .connection
-            .prepare_cached("UPDATE jobs SET state = 6, open = 0, changed_at = ?2, error = ?3 WHERE id = ?1")?
-            .execute(params![stored(job.id.get()), micros(now), moving_mark(to, job.state)])?;
-        session.moved(stage, job.state, State::Cancelled);
-        if let Some(group) = &job.group {
-            session.group_moved(group, now);
-        }
+            .prepare_cached("UPDATE jobs SET error = ?2 WHERE id = ?1")?
+            .execute(params![id, moving_mark(to, job.state)])?;
     }
     let full = items.len() == limit || bytes >= BATCH_BYTES_MAX;
     let next = items.last().filter(|_| full).map(|job| job.id);

@@ -1,14 +1,16 @@
 //! What operators change: jobs, stages, and what is forgotten.
 
 use rusqlite::types::Value;
-use rusqlite::{OptionalExtension, params, params_from_iter};
+use rusqlite::{params, params_from_iter};
 use tollway_core::{Name, Timestamp};
 
 use super::error::Failure;
 use super::rows::{conditions, micros, stored};
 use super::session::Session;
+use super::transitions::{StoredJob, apply, select_stored};
 use super::work::forget;
 use crate::engine::counters::Kind;
+use crate::job::transition::JobCall;
 use crate::{Change, Changed, Edit, Edited, EngineError, Filter, JobId, StageChange, State};
 
 pub(super) fn edit(
@@ -19,20 +21,15 @@ pub(super) fn edit(
 ) -> Result<Edited, Failure> {
     let connection = session.connection;
     let id = stored(job.get());
-    let state: Option<i64> = connection
-        .prepare_cached("SELECT state FROM jobs WHERE id = ?1")?
-        .query_row([id], |row| row.get(0))
-        .optional()?;
-    let Some(state) = state.and_then(State::of_number) else { return Ok(Edited::Missing) };
-    if state == State::Running || state.has_left() {
-        return Ok(Edited::Refused(state));
+    let Some(found) = StoredJob::find(connection, id)? else { return Ok(Edited::Missing) };
+    if !apply(session, &found, JobCall::Edit { priority: edit.priority }, now)? {
+        return Ok(Edited::Refused(found.life.state));
     }
-    connection
-        .prepare_cached(
-            "UPDATE jobs SET cost = coalesce(?2, cost), priority = coalesce(?3, priority), open = 0,
-                    changed_at = ?4 WHERE id = ?1",
-        )?
-        .execute(params![id, edit.cost.as_ref().map(|cost| cost.as_str()), edit.priority, micros(now)])?;
+    if let Some(cost) = &edit.cost {
+        connection
+            .prepare_cached("UPDATE jobs SET cost = ?2 WHERE id = ?1")?
+            .execute(params![id, cost.as_str()])?;
+    }
     if let Some(data) = &edit.data {
         connection.prepare_cached("UPDATE data SET data = ?2 WHERE job = ?1")?.execute(params![id, data])?;
     }
@@ -59,59 +56,14 @@ pub(super) fn change(
         [one] => format!("jobs.state = {one}"),
         several => format!("jobs.state IN ({})", several.join(", ")),
     };
-    let select = format!(
-        "SELECT id, stage, state, \"group\" FROM jobs WHERE {applies} AND {conditions} ORDER BY id LIMIT ?{}",
-        parameters.len()
-    );
-    let found: Vec<Found> = session
-        .connection
-        .prepare_cached(&select)?
-        .query_map(params_from_iter(parameters), |row| {
-            Ok(Found { id: row.get(0)?, stage: row.get(1)?, state: row.get(2)?, group: row.get(3)? })
-        })?
-        .collect::<rusqlite::Result<_>>()?;
+    let select =
+        format!("{}{applies} AND {conditions} ORDER BY id LIMIT ?{}", select_stored!(""), parameters.len());
+    let found = StoredJob::find_all(session.connection, &select, params_from_iter(parameters))?;
     for job in &found {
-        change_one(session, job, change, now)?;
+        apply(session, job, JobCall::Change(change), now)?;
     }
     let last = found.last().filter(|_| found.len() == limit);
     Ok(Changed { jobs: found.len() as u64, next: last.map(|job| JobId::new(job.id.unsigned_abs())) })
-}
-
-struct Found {
-    id: i64,
-    stage: i64,
-    state: i64,
-    group: Option<String>,
-}
-
-fn change_one(session: &mut Session<'_>, job: &Found, change: Change, now: Timestamp) -> Result<(), Failure> {
-    let connection = session.connection;
-    let from = State::of_number(job.state).unwrap_or(State::Ready);
-    match change {
-        Change::Redrive => {
-            connection
-                .prepare_cached(
-                    "UPDATE jobs SET state = 0, failures = 0, crashes = 0, changed_at = ?2 WHERE id = ?1",
-                )?
-                .execute(params![job.id, micros(now)])?;
-            session.moved(job.stage, from, State::Ready);
-        }
-        Change::Cancel => {
-            connection
-                .prepare_cached("UPDATE jobs SET state = 6, open = 0, changed_at = ?2 WHERE id = ?1")?
-                .execute(params![job.id, micros(now)])?;
-            session.moved(job.stage, from, State::Cancelled);
-            if let Some(group) = &job.group {
-                session.group_moved(group, now);
-            }
-        }
-        Change::Reprioritise(priority) => {
-            connection
-                .prepare_cached("UPDATE jobs SET priority = ?2 WHERE id = ?1")?
-                .execute(params![job.id, priority])?;
-        }
-    }
-    Ok(())
 }
 
 pub(super) fn set_stage(

@@ -5,9 +5,10 @@ use tollway_core::{Name, Timestamp};
 
 use super::clock::KeptClock;
 use super::error::Failure;
-use super::rows::micros;
+use super::rows::time;
 use crate::bounds::STAGES_MAX;
 use crate::engine::counters::Kind;
+use crate::job::transition::waiting;
 use crate::{EngineError, State};
 
 /// A stage as it is stored.
@@ -128,7 +129,7 @@ impl<'c> Session<'c> {
         Ok(false)
     }
 
-    /// Makes the held jobs of a group in a stage ready.
+    /// Lets the held jobs of a group in a stage go: [`GroupLeft`](crate::job::transition::JobCall::GroupLeft).
     pub(super) fn release_group(&mut self, group: &str, stage: i64, now: Timestamp) -> rusqlite::Result<()> {
         let held: Vec<(i64, i64)> = self
             .connection
@@ -139,7 +140,7 @@ impl<'c> Session<'c> {
             .collect::<rusqlite::Result<_>>()?;
         let mut release = self.connection.prepare_cached("UPDATE jobs SET state = ?2 WHERE id = ?1")?;
         for (id, due_at) in held {
-            let state = if due_at > micros(now) { State::Delayed } else { State::Ready };
+            let state = waiting(time(due_at), now);
             release.execute(params![id, state.number()])?;
             self.moved(stage, State::Held, state);
         }

@@ -4,13 +4,14 @@ use rusqlite::{Connection, OptionalExtension, params};
 use tollway_core::{Name, Span, Timestamp};
 
 use super::error::Failure;
-use super::evidence;
 use super::rows::{SELECT_JOBS, job, micros, stored, time};
 use super::session::Session;
+use super::transitions::{StoredJob, apply, select_stored};
 use crate::bounds::BATCH_MAX;
 use crate::engine::counters::Kind;
 use crate::engine::moving::{MOVED_MARK, MOVING_MARK};
-use crate::{Attempt, Claim, ClaimRequest, Claimed, Enqueued, JobCost, JobId, NewJob, Peek, State};
+use crate::job::transition::{JobCall, entering};
+use crate::{Claim, ClaimRequest, Claimed, Enqueued, JobCost, JobId, NewJob, Peek, State};
 
 pub(super) fn enqueue(
     session: &mut Session<'_>,
@@ -94,15 +95,10 @@ pub(super) fn entry_state(
     now: Timestamp,
 ) -> Result<State, Failure> {
     let gated = session.stage(stage)?.is_some_and(|stage| !stage.after.is_empty());
-    Ok(match (in_group && gated, due_at > now) {
-        (true, _) => State::Held,
-        (false, true) => State::Delayed,
-        (false, false) => State::Ready,
-    })
+    Ok(entering(in_group && gated, due_at, now))
 }
 
-/// Makes jobs ready that are due: delayed ones, and running ones whose claim expired. Their claim stays open, so that its
-/// worker can still finish it until another claims the job.
+/// Makes jobs ready that are due ([`JobCall::Due`]), many at once.
 pub(super) fn make_due_ready(session: &mut Session<'_>, stage: i64, now: Timestamp) -> Result<(), Failure> {
     let due: Vec<(i64, bool)> = session
         .connection
@@ -164,7 +160,7 @@ pub(super) fn claim(
             .query_map(params![stage, request.count, cost.as_str()], |row| row.get(0))?
             .collect::<rusqlite::Result<_>>()?,
     };
-    ids.into_iter().map(|id| claim_one(session, stage, id, request, now)).collect()
+    ids.into_iter().filter_map(|id| claim_one(session, stage, id, request, now).transpose()).collect()
 }
 
 fn claim_one(
@@ -173,61 +169,45 @@ fn claim_one(
     id: i64,
     request: &ClaimRequest,
     now: Timestamp,
-) -> Result<Claimed, Failure> {
+) -> Result<Option<Claimed>, Failure> {
     let connection = session.connection;
-    let expired: bool = connection
-        .prepare_cached("SELECT open FROM jobs WHERE id = ?1")?
-        .query_row([id], |row| row.get(0))?;
-    if expired {
-        evidence::record(session, stage, id, &Attempt::expired(), now)?;
-    }
-    let expires_at = now.plus(request.visibility);
+    let Some(ready) = StoredJob::find(connection, id)? else { return Ok(None) };
+    apply(session, &ready, JobCall::Claim { visibility: request.visibility }, now)?;
     connection
-        .prepare_cached(
-            "UPDATE jobs SET state = 3, claim_number = claim_number + 1, open = 1, worker = ?2, due_at = ?3,
-                    changed_at = ?4 WHERE id = ?1",
-        )?
-        .execute(params![id, request.worker, micros(expires_at), micros(now)])?;
-    session.moved(stage, State::Ready, State::Running);
+        .prepare_cached("UPDATE jobs SET worker = ?2 WHERE id = ?1")?
+        .execute(params![id, request.worker])?;
     session.count(stage, Kind::Claimed, 1);
     let select = format!("{SELECT_JOBS} WHERE jobs.id = ?1");
     let job = connection.prepare_cached(&select)?.query_row([id], job)?;
     let claim = Claim { job: job.id, stage: job.stage.clone(), number: job.claim_number };
-    Ok(Claimed { claim, job, expires_at })
-}
-
-/// The job of a claim that is the newest and has not ended.
-pub(super) struct OpenClaim {
-    pub(super) id: i64,
-    pub(super) stage: i64,
-    pub(super) state: State,
-    pub(super) key: String,
-    pub(super) group: Option<String>,
-    pub(super) priority: i16,
+    let expires_at = job.due_at;
+    Ok(Some(Claimed { claim, job, expires_at }))
 }
 
 /// The fence: the claim's job, if the claim is the newest and has not ended. No other writer can change it before the
 /// transaction ends.
-pub(super) fn fenced(session: &mut Session<'_>, claim: &Claim) -> Result<Option<OpenClaim>, Failure> {
+pub(super) fn fenced(session: &mut Session<'_>, claim: &Claim) -> Result<Option<StoredJob>, Failure> {
     let Some(stage) = session.stage(&claim.stage)?.map(|stage| stage.id) else { return Ok(None) };
     let found = session
         .connection
-        .prepare_cached(
-            "SELECT state, key, \"group\", priority FROM jobs
-             WHERE id = ?1 AND stage = ?2 AND claim_number = ?3 AND open = 1",
-        )?
-        .query_row(params![stored(claim.job.get()), stage, stored(claim.number)], |row| {
-            Ok(OpenClaim {
-                id: stored(claim.job.get()),
-                stage,
-                state: State::of_number(row.get(0)?).unwrap_or(State::Running),
-                key: row.get(1)?,
-                group: row.get(2)?,
-                priority: row.get(3)?,
-            })
-        })
+        .prepare_cached(select_stored!("id = ?1 AND stage = ?2 AND claim_number = ?3 AND open = 1"))?
+        .query_row(params![stored(claim.job.get()), stage, stored(claim.number)], StoredJob::read)
         .optional()?;
     Ok(found)
+}
+
+/// Applies a call of a worker to each of its claims. Which of them are open.
+fn apply_to_each(
+    session: &mut Session<'_>,
+    claims: &[Claim],
+    call: JobCall<'_>,
+    now: Timestamp,
+) -> Result<Vec<bool>, Failure> {
+    let mut one = |claim| match fenced(session, claim)? {
+        Some(job) => apply(session, &job, call, now),
+        None => Ok(false),
+    };
+    claims.iter().map(&mut one).collect()
 }
 
 pub(super) fn renew(
@@ -236,20 +216,7 @@ pub(super) fn renew(
     visibility: Span,
     now: Timestamp,
 ) -> Result<Vec<bool>, Failure> {
-    let expires_at = micros(now.plus(visibility));
-    let mut renewed = Vec::with_capacity(claims.len());
-    for claim in claims {
-        let open = fenced(session, claim)?;
-        renewed.push(open.is_some());
-        if let Some(open) = open {
-            session
-                .connection
-                .prepare_cached("UPDATE jobs SET state = 3, due_at = ?2 WHERE id = ?1")?
-                .execute(params![open.id, expires_at])?;
-            session.moved(open.stage, open.state, State::Running);
-        }
-    }
-    Ok(renewed)
+    apply_to_each(session, claims, JobCall::Renew { visibility }, now)
 }
 
 pub(super) fn release(
@@ -257,21 +224,10 @@ pub(super) fn release(
     claims: &[Claim],
     now: Timestamp,
 ) -> Result<Vec<bool>, Failure> {
-    let mut released = Vec::with_capacity(claims.len());
-    for claim in claims {
-        let open = fenced(session, claim)?;
-        released.push(open.is_some());
-        if let Some(open) = open {
-            session
-                .connection
-                .prepare_cached("UPDATE jobs SET state = 0, open = 0, changed_at = ?2 WHERE id = ?1")?
-                .execute(params![open.id, micros(now)])?;
-            session.moved(open.stage, open.state, State::Ready);
-        }
-    }
-    Ok(released)
+    apply_to_each(session, claims, JobCall::Release, now)
 }
 
+/// [`JobCall::Abandon`], for many at once.
 pub(super) fn abandon(
     session: &mut Session<'_>,
     worker: Option<&str>,

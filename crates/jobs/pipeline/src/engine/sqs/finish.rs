@@ -16,6 +16,7 @@ use super::message::seconds_until;
 use super::record::Record;
 use crate::engine::checks::within;
 use crate::engine::counters::Kind;
+use crate::job::transition::JobCall;
 use crate::*;
 
 impl Inner {
@@ -48,13 +49,12 @@ impl Inner {
         attempt: &Attempt,
         now: Timestamp,
     ) -> Result<Finished, EngineError> {
-        let state = super::record::waiting(at, now);
-        let ended = self.end_claim(&claim, attempt, state, at, now).await?;
+        let ended = self.end_claim(&claim, attempt, JobCall::Again { at, attempt }, now).await?;
         let Some(versioned) = ended else { return self.answer_not_open(&claim).await };
         self.deliver_again(versioned.record.receipt(), at);
         self.claim_ended(claim.job, now);
         self.show(&claim.stage, &versioned.record, seconds_until(at, now)).await?;
-        match state {
+        match versioned.record.job.state {
             State::Delayed => self.due(&claim.stage, at, claim.job),
             _ => self.ready(&claim.stage, 1),
         }
@@ -62,7 +62,7 @@ impl Inner {
     }
 
     async fn dead(&self, claim: Claim, attempt: &Attempt, now: Timestamp) -> Result<Finished, EngineError> {
-        let ended = self.end_claim(&claim, attempt, State::Dead, now, now).await?;
+        let ended = self.end_claim(&claim, attempt, JobCall::Bury { attempt }, now).await?;
         let Some(versioned) = ended else { return self.answer_not_open(&claim).await };
         self.claim_ended(claim.job, now);
         let queues = self.queues(&claim.stage).await?;
@@ -91,17 +91,12 @@ impl Inner {
         &self,
         claim: &Claim,
         attempt: &Attempt,
-        state: State,
-        due_at: Timestamp,
+        call: JobCall<'_>,
         now: Timestamp,
     ) -> Result<Option<Versioned>, EngineError> {
         let events = [Kind::Attempts(attempt.cause())];
         let ended = self.change_claim(claim, &events, |record| {
-            record.is_open(claim).then(|| {
-                record.count(attempt, now);
-                record.end(state, due_at, now);
-                record.unsent = state == State::Dead;
-            })
+            if record.is_open(claim) { record.conclude(call, now) } else { None }
         });
         let ended = ended.await?.map(|((), versioned)| versioned);
         self.forget_claim(claim);

@@ -15,9 +15,10 @@ use tollway_core::{Name, Timestamp};
 use super::Inner;
 use super::ledger::{ID, Versioned, job_key, read_id, read_record, sort_of};
 use super::message::Outgoing;
-use super::record::{Record, waiting};
+use super::record::Record;
 use super::table::{Guard, Item, PART, SORT, Write, number, read_text, text};
 use crate::bounds::PAGE_MAX;
+use crate::job::transition::JobCall;
 use crate::*;
 
 /// How many jobs of a group are released together.
@@ -168,9 +169,7 @@ impl Inner {
         known: Versioned,
         now: Timestamp,
     ) -> Result<Option<Record>, EngineError> {
-        let released = self.update(known, &[], |record| {
-            (record.job.state == State::Held).then(|| record.job.state = waiting(record.job.due_at, now))
-        });
+        let released = self.update(known, &[], |record| record.apply(JobCall::GroupLeft, now));
         Ok(released.await?.map(|((), versioned)| versioned.record))
     }
 

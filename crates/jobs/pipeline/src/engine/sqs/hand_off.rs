@@ -19,6 +19,7 @@ use super::table::{Guard, Item, WRITE_MAX, Write, Written};
 use super::{Inner, lock};
 use crate::engine::checks::{check_output_key, within};
 use crate::engine::counters::Kind;
+use crate::job::transition::JobCall;
 use crate::*;
 
 /// How many outputs are written together: each is up to three items, beside the record of the job, its group and counters.
@@ -66,14 +67,8 @@ impl Inner {
                 continue;
             }
             let job = NewJob {
-                stage: output.stage.clone(),
-                key,
-                group: output.group.clone().or_else(|| parent.job.group.clone()),
-                data: output.data.clone(),
-                priority: parent.job.priority,
                 cost: JobCost::OF_STAGE,
-                not_before: Timestamp::EPOCH,
-                again: false,
+                ..output.job(key, parent.job.group.as_ref(), parent.job.priority)
             };
             let mut record = Record::new(claim.job, job, now);
             record.parent = Some(claim.job);
@@ -111,7 +106,7 @@ impl Inner {
         let stage = &known.record.job.stage;
         let queue = self.queue_name(stage)?;
         let mut record = known.record.clone();
-        record.end(State::Done, now, now);
+        record.conclude(JobCall::Done, now);
         (record.result, record.outputs_count) = (result, outputs_count as u64);
         (record.outputs, record.unfinished) = (runs(outputs), Vec::new());
         let pieces = pieces(outputs);

@@ -16,6 +16,7 @@ use crate::bounds::BATCH_BYTES_MAX;
 use crate::engine::checks::within;
 use crate::engine::counters::Kind;
 use crate::engine::moving::{MOVED_MARK, MOVING_MARK, MovedJob, moved_mark, moving_mark};
+use crate::job::transition::JobCall;
 use crate::*;
 
 impl Inner {
@@ -157,13 +158,12 @@ impl Inner {
 
 /// Takes a job out. As it was.
 fn withdraw_record(record: &mut Record, to: &str, now: Timestamp) -> Job {
-    let mut was = record.job.clone();
-    if was.state == State::Running {
-        was.state = State::Ready;
+    if record.job.state == State::Running {
+        record.apply(JobCall::Due, now);
     }
+    let was = record.job.clone();
+    record.apply(JobCall::Withdraw, now);
     record.job.error = moving_mark(to, was.state);
-    record.open = false;
-    (record.job.state, record.job.changed_at) = (State::Cancelled, now);
     was
 }
 

@@ -7,6 +7,7 @@ use super::claim::WRITES_AT_A_TIME;
 use super::message::{Outgoing, seconds_until};
 use super::record::Record;
 use super::{Inner, lock};
+use crate::job::transition::JobCall;
 use crate::*;
 
 impl Inner {
@@ -18,10 +19,8 @@ impl Inner {
     ) -> Result<Vec<bool>, EngineError> {
         let renew = |claim: Claim| async move {
             let renewed = self.change_claim(&claim, &[], |record| {
-                record.is_open(&claim).then(|| {
-                    record.job.state = State::Running;
-                    record.job.due_at = now.plus(visibility);
-                })
+                let renew = JobCall::Renew { visibility };
+                if record.is_open(&claim) { record.apply(renew, now) } else { None }
             });
             let Some(((), versioned)) = renewed.await? else { return Ok(false) };
             self.due(&claim.stage, versioned.record.job.due_at, claim.job);
@@ -40,8 +39,9 @@ impl Inner {
 
     pub(super) async fn release(&self, claims: Vec<Claim>, now: Timestamp) -> Result<Vec<bool>, EngineError> {
         let release = |claim: Claim| async move {
-            let released =
-                self.change_claim(&claim, &[], |record| record.is_open(&claim).then(|| record.release(now)));
+            let released = self.change_claim(&claim, &[], |record| {
+                if record.is_open(&claim) { record.apply(JobCall::Release, now) } else { None }
+            });
             let Some(((), versioned)) = released.await? else { return Ok(false) };
             self.forget_claim(&claim);
             self.deliver_again(versioned.record.receipt(), now);
@@ -87,8 +87,10 @@ impl Inner {
             let page = self.scan(&filter, after, bounds::PAGE_MAX, runs).await?;
             for found in page.items {
                 let stage = found.record.job.stage.clone();
-                let changed =
-                    self.update(found, &[], |record| runs(record).then(|| record.job.due_at = now)).await?;
+                let changed = self.update(found, &[], |record| {
+                    if runs(record) { record.apply(JobCall::Abandon, now) } else { None }
+                });
+                let changed = changed.await?;
                 if let Some(((), versioned)) = changed {
                     abandoned += 1;
                     self.offer_again(&stage, &versioned.record, now).await?;

@@ -7,6 +7,8 @@ use tollway_core::{Name, Span, Timestamp};
 use super::message::Incoming;
 use crate::bounds::EVIDENCE_MAX;
 use crate::engine::moving::MOVED_TO_STAGE;
+pub(super) use crate::job::transition::waiting;
+use crate::job::transition::{JobCall, Lifecycle, Transition, transition};
 use crate::{
     Attempt, Cause, Change, Claim, Edit, Edited, Evidence, Job, JobId, MOVED_MARK, MOVING_MARK, NewJob, State,
 };
@@ -139,19 +141,14 @@ impl Record {
         now: Timestamp,
     ) -> bool {
         let taken_over = self.open;
-        if taken_over {
-            self.count(&Attempt::expired(), now);
-        }
+        self.apply(JobCall::Due, now);
         if self.job.state == State::Dead {
-            self.redrive(now);
+            self.change(Change::Redrive, now);
         }
-        (self.open, self.concluded, self.claimed_at) = (true, false, now);
+        self.apply(JobCall::Claim { visibility }, now);
+        (self.concluded, self.claimed_at) = (false, now);
         self.message = Some(message);
-        self.job.claim_number += 1;
-        self.job.state = State::Running;
         worker.clone_into(&mut self.job.worker);
-        self.job.due_at = now.plus(visibility);
-        self.job.changed_at = now;
         taken_over
     }
 
@@ -160,14 +157,40 @@ impl Record {
         self.message.as_ref().map(|message| message.receipt.as_str())
     }
 
-    /// Counts an attempt of the newest claim, and keeps its evidence.
-    pub(super) fn count(&mut self, attempt: &Attempt, now: Timestamp) {
-        let job = &mut self.job;
-        match attempt.cause() {
-            Cause::Failure => job.failures = job.failures.saturating_add(1),
-            Cause::Crash => job.crashes = job.crashes.saturating_add(1),
-            Cause::RateLimited => job.rate_limited = job.rate_limited.saturating_add(1),
+    /// Where the job is in its life.
+    fn life(&self) -> Lifecycle {
+        Lifecycle::of(&self.job, self.open)
+    }
+
+    /// Applies a call. None: it does not apply.
+    pub(super) fn apply(&mut self, call: JobCall<'_>, now: Timestamp) -> Option<()> {
+        let Transition { after, attempt, .. } = transition(&self.life(), call, now)?;
+        if let Some(attempt) = attempt {
+            self.keep(&attempt, now);
         }
+        self.live_on(after);
+        Some(())
+    }
+
+    fn live_on(&mut self, after: Lifecycle) {
+        let job = &mut self.job;
+        (job.state, self.open, job.claim_number, job.priority) =
+            (after.state, after.open, after.claim_number, after.priority);
+        (job.due_at, job.changed_at) = (after.due_at, after.changed_at);
+        (job.failures, job.crashes, job.rate_limited) = (after.failures, after.crashes, after.rate_limited);
+    }
+
+    /// Counts an attempt that another program has made of the job.
+    pub(super) fn count(&mut self, attempt: &Attempt, now: Timestamp) {
+        let mut life = self.life();
+        life.count(attempt.cause());
+        self.live_on(life);
+        self.keep(attempt, now);
+    }
+
+    /// Keeps the evidence of an attempt of the newest claim.
+    fn keep(&mut self, attempt: &Attempt, now: Timestamp) {
+        let job = &mut self.job;
         attempt.error().clone_into(&mut job.error);
         let number = job.claim_number;
         self.evidence.retain(|one| one.number != number);
@@ -203,52 +226,36 @@ impl Record {
         self.concluded && self.job.stage == claim.stage && self.job.claim_number == claim.number
     }
 
-    /// Ends the newest claim.
-    pub(super) fn end(&mut self, state: State, due_at: Timestamp, now: Timestamp) {
-        (self.open, self.concluded) = (false, true);
-        (self.job.state, self.job.due_at, self.job.changed_at) = (state, due_at, now);
-    }
-
-    /// Gives the newest claim back.
-    pub(super) fn release(&mut self, now: Timestamp) {
-        self.open = false;
-        (self.job.state, self.job.changed_at) = (State::Ready, now);
-    }
-
-    fn redrive(&mut self, now: Timestamp) {
-        (self.job.failures, self.job.crashes, self.unsent) = (0, 0, false);
-        (self.job.state, self.job.changed_at) = (State::Ready, now);
+    /// Ends the newest claim with its conclusion. None: it is not open.
+    pub(super) fn conclude(&mut self, call: JobCall<'_>, now: Timestamp) -> Option<()> {
+        self.apply(call, now)?;
+        (self.concluded, self.unsent) = (true, self.job.state == State::Dead);
+        Some(())
     }
 
     /// Applies an operator's change. The caller has seen that it applies.
     pub(super) fn change(&mut self, change: Change, now: Timestamp) {
-        match change {
-            Change::Redrive => self.redrive(now),
-            Change::Cancel => {
-                self.open = false;
-                (self.job.state, self.job.changed_at) = (State::Cancelled, now);
-            }
-            Change::Reprioritise(priority) => self.job.priority = priority,
+        self.apply(JobCall::Change(change), now);
+        self.unsent &= change != Change::Redrive;
+    }
+
+    /// Applies an operator's call to a job that waits. An expired claim has ended for operators.
+    pub(super) fn operate(&mut self, call: JobCall<'_>, now: Timestamp) -> Option<()> {
+        if self.job.state == State::Running {
+            self.apply(JobCall::Due, now)?;
         }
+        self.apply(call, now)
     }
 
     /// Edits the job, unless it runs or has left.
     pub(super) fn edit(&mut self, edit: &Edit, now: Timestamp) -> Edited {
-        match self.job.state {
-            State::Running if self.job.due_at > now => return Edited::Refused(State::Running),
-            State::Done | State::Cancelled => return Edited::Refused(self.job.state),
-            State::Running => self.job.state = State::Ready,
-            _ => {}
+        if self.operate(JobCall::Edit { priority: edit.priority }, now).is_none() {
+            return Edited::Refused(self.job.state);
         }
         if let Some(data) = &edit.data {
             data.clone_into(&mut self.job.data);
             self.data_in_message = false;
         }
-        if let Some(priority) = edit.priority {
-            self.job.priority = priority;
-        }
-        self.open = false;
-        self.job.changed_at = now;
         Edited::Changed
     }
 
@@ -267,15 +274,6 @@ impl Record {
 
     /// Whether it can leave for another engine now.
     pub(super) fn may_move(&self, now: Timestamp) -> bool {
-        match self.job.state {
-            State::Ready | State::Delayed | State::Held | State::Dead => true,
-            State::Running => self.job.due_at <= now,
-            State::Done | State::Cancelled => false,
-        }
+        self.clone().operate(JobCall::Withdraw, now).is_some()
     }
-}
-
-/// The state of a job that waits until this time.
-pub(super) fn waiting(due_at: Timestamp, now: Timestamp) -> State {
-    if due_at > now { State::Delayed } else { State::Ready }
 }

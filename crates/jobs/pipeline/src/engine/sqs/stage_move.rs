@@ -16,6 +16,7 @@ use super::record::Record;
 use super::table::{Guard, Write, Written};
 use crate::engine::counters::Kind;
 use crate::engine::moving::moved_to_stage_mark;
+use crate::job::transition::JobCall;
 use crate::*;
 
 /// A job that can move, and its record in the new stage.
@@ -190,8 +191,7 @@ fn in_stage(old: &Record, to: &Name, id: JobId, now: Timestamp) -> Record {
 /// The old record, which says where its job is.
 fn left_for(old: &Record, to: &Name, now: Timestamp) -> Record {
     let mut left = old.clone();
+    left.operate(JobCall::Withdraw, now);
     left.job.error = moved_to_stage_mark(to.as_str());
-    left.open = false;
-    (left.job.state, left.job.changed_at) = (State::Cancelled, now);
     left
 }
