@@ -219,7 +219,7 @@ class Core:
         """The answer of the first server that answers. `None`: no server does."""
         alone = self.alone
         if alone.is_away or alone.owes:
-            if alone.telling or (alone.is_away and monotonic() < alone.paused_until):
+            if alone.telling.locked() or (alone.is_away and monotonic() < alone.paused_until):
                 return None
             if alone.owes and not (yield from self._tell()):
                 return None
@@ -261,7 +261,9 @@ class Core:
     def _tell(self) -> Steps[bool]:
         """Sends what was spent without the server, before anything is taken again."""
         alone = self.alone
-        alone.telling = True
+        telling = alone.telling
+        if not telling.acquire(blocking=False):
+            return False
         try:
             while (debt := alone.next_debt()) is not None:
                 account, amounts = debt
@@ -275,7 +277,7 @@ class Core:
                 alone.sent()
             return True
         finally:
-            alone.telling = False
+            telling.release()
 
     def _pay(self, account: tuple[str, str | None], amounts: dict[str, int]) -> Steps[bool]:
         """A take of nothing, settled to what was spent: a settle may raise a count above its limit."""
