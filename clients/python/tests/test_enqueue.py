@@ -53,7 +53,7 @@ def received() -> Iterator[Received]:
 
 
 def test_jobs_are_lines_with_the_commands_options(received: Received) -> None:
-    jobs = [{"page": 1}, {"page": 2, "text": "ä"}]
+    jobs: list[dict[str, object]] = [{"page": 1}, {"page": 2, "text": "ä"}]
     counted = tollway.enqueue(
         jobs, "pdf", url=received.url, token="secret-token-of-16", stage="auto tag", key=["page", "text"], again=True
     )

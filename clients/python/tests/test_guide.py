@@ -93,6 +93,20 @@ def test_the_handler_of_the_page(tmp_path: Path) -> None:
     assert {"done": 1, "outputs": [{"data": {"chunk_key": "a.pdf", "tagged": True}}]} in said
 
 
+def test_the_handler_of_the_page_on_pipelines() -> None:
+    (text,) = blocks((ROOT / "docs" / "guide" / "pipeline.md").read_text(), "python")
+    job = {"job": {"id": 1, "key": "a", "stage": "autotag", "try": 1, "deadline": 0, "data": {"page": 1}}}
+    ran = subprocess.run(
+        [sys.executable, "-c", text],
+        input=json.dumps(job) + "\n",
+        capture_output=True,
+        text=True,
+        timeout=LONG,
+        check=True,
+    )
+    assert json.loads(ran.stdout) == {"done": 1, "outputs": [{"data": {"page": 1, "tagged": True}}]}
+
+
 def test_the_import_lines_of_the_page() -> None:
     lines = [line[1:] for block in blocks(PAGE, "diff") for line in block.splitlines() if line.startswith("+")]
     assert len(lines) == 3

@@ -44,8 +44,8 @@ class Alone:
         # Until then no server is asked.
         self.paused_until = 0.0
         self.is_away = False
-        # One thread tells the server what was spent; meanwhile the others are not answered by it.
-        self.telling = False
+        # Held by the one who tells the server what was spent; the others are not answered by it meanwhile.
+        self.telling = threading.Lock()
 
     def learn(self, charge: Charge, alone: Mapping[str, Any] | None) -> None:
         """Keeps what the server's newest answer says. An answer that says nothing ends what an earlier one said."""

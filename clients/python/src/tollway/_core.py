@@ -86,13 +86,16 @@ class Core:
 
     def _is_fixed(self, charges: tuple[Charge, ...]) -> bool:
         """Whether its limits are known not to move: a rate may rise before a far place comes."""
-        return all(charge.policy in self._fixed for charge in charges)
+        fixed = self._fixed
+        return charges[0].policy in fixed if len(charges) == 1 else all(each.policy in fixed for each in charges)
 
     def _learn(self, charges: tuple[Charge, ...], said: Mapping[str, Any]) -> None:
         if len(charges) == 1:
             self.alone.learn(charges[0], said.get("alone"))
+        if self._is_fixed(charges) or len(self._fixed) >= POLICIES_MAX:
+            return
         limits = said.get("limits")
-        if limits and len(self._fixed) < POLICIES_MAX and all(limit["name"] != "rate" for limit in limits):
+        if limits and all(limit["name"] != "rate" for limit in limits):
             self._fixed.update(charge.policy for charge in charges)
 
     def _taken(self, charges: tuple[Charge, ...], answer: Answer | None) -> Grant | Denied:
@@ -219,7 +222,7 @@ class Core:
         """The answer of the first server that answers. `None`: no server does."""
         alone = self.alone
         if alone.is_away or alone.owes:
-            if alone.telling or (alone.is_away and monotonic() < alone.paused_until):
+            if alone.telling.locked() or (alone.is_away and monotonic() < alone.paused_until):
                 return None
             if alone.owes and not (yield from self._tell()):
                 return None
@@ -261,7 +264,9 @@ class Core:
     def _tell(self) -> Steps[bool]:
         """Sends what was spent without the server, before anything is taken again."""
         alone = self.alone
-        alone.telling = True
+        telling = alone.telling
+        if not telling.acquire(blocking=False):
+            return False
         try:
             while (debt := alone.next_debt()) is not None:
                 account, amounts = debt
@@ -275,7 +280,7 @@ class Core:
                 alone.sent()
             return True
         finally:
-            alone.telling = False
+            telling.release()
 
     def _pay(self, account: tuple[str, str | None], amounts: dict[str, int]) -> Steps[bool]:
         """A take of nothing, settled to what was spent: a settle may raise a count above its limit."""
@@ -298,13 +303,16 @@ class Core:
         return (yield from self._tell()) if self.alone.owes else True
 
 
+_decode = json.JSONDecoder().raw_decode
+
+
 def _encoded(body: Mapping[str, Any]) -> bytes:
     return json.dumps(body).encode()
 
 
 def _decoded(answer: Answer) -> dict[str, Any]:
     try:
-        said = json.loads(answer.body)
+        said, _ = _decode(answer.body.decode())
     except ValueError:
         said = None
     if not isinstance(said, dict):

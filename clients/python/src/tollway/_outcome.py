@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import TracebackType
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, NoReturn
 
 from ._errors import DeniedError
 
@@ -142,14 +142,14 @@ class Denied:
         without = ", without the server" if self.degraded else ""
         return f"{self.policy or 'the take'} is denied{limit}; retry in {self.retry_after:.3g} s{without}"
 
-    def __enter__(self) -> Denied:
+    def __enter__(self) -> NoReturn:
         raise DeniedError(self)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None: ...
 
-    async def __aenter__(self) -> Denied:
+    async def __aenter__(self) -> NoReturn:
         raise DeniedError(self)
 
     async def __aexit__(

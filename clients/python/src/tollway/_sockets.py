@@ -34,19 +34,26 @@ class Lost(Unreachable):
 
 
 class _Connection:
-    __slots__ = ("socket", "used_at")
+    __slots__ = ("socket", "timeout", "used_at")
 
     def __init__(self, address: Address, timeout: float) -> None:
         try:
             self.socket = _connect(address, timeout)
         except OSError as error:
             raise Unreachable(f"{address.url}: {error}", refused=not isinstance(error, TimeoutError)) from error
+        self.timeout = timeout
         self.used_at = 0.0
+
+    def _set_timeout(self, timeout: float) -> None:
+        """A call of the system, so only for another one."""
+        if timeout != self.timeout:
+            self.socket.settimeout(timeout)
+            self.timeout = timeout
 
     def exchange(self, address: Address, request: bytes, timeout: float) -> Answer:
         reader = AnswerReader()
         try:
-            self.socket.settimeout(timeout)
+            self._set_timeout(timeout)
             self.socket.sendall(request)
             answer = reader.feed(self.socket.recv(RECEIVED_AT_ONCE) or _ended())
             if answer is None:
@@ -64,7 +71,7 @@ class _Connection:
             left = deadline - time.monotonic()
             if left <= 0:
                 raise TimeoutError
-            self.socket.settimeout(left)
+            self._set_timeout(left)
             answer = reader.feed(self.socket.recv(RECEIVED_AT_ONCE) or _ended())
             if answer is not None:
                 return answer

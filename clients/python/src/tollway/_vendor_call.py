@@ -37,6 +37,8 @@ class Discard(Outside):
 CostOfCall = Union[Cost, Callable[[Any], Cost], None]
 # Attempts after the first, and seconds of all of them together: as an api of the server's config has them.
 RETRIES_DEFAULT = 5
+# The longest refusal that is read.
+REFUSAL_BYTES_MAX = 64 * 1024
 MAX_TIME_DEFAULT = 600.0
 
 
@@ -66,7 +68,7 @@ def call(
             raise DeniedError(taken)
         response = yield from _send(core, taken)
         seen = see(response)
-        body = (yield ReadRefusal(response)) if seen.status >= 400 else ""
+        body = (yield ReadRefusal(response)) if _may_refuse(seen) else ""
         observed = yield from core.observe(taken, seen.status, seen.headers, body)
         if taken.has_slots and not observed.refused:
             yield from core.done(taken)
@@ -76,6 +78,12 @@ def call(
             return response
         yield Discard(response)
         yield Sleep(observed.wait)
+
+
+def _may_refuse(seen: Seen) -> bool:
+    """Whether its body is read. Refusals are short; a long body stays a stream."""
+    length = seen.headers.get("content-length", "")
+    return seen.status >= 400 and not (length.isdigit() and int(length) > REFUSAL_BYTES_MAX)
 
 
 def _send(core: Core, grant: Grant) -> OutsideSteps[Any]:

@@ -64,10 +64,13 @@ class AnswerReader:
         if not head.startswith(b"http/1.") or not head[9:12].isdigit():
             raise BadAnswer("the answer is not HTTP/1")
         self._status = int(head[9:12])
-        self._closes = head.startswith(b"http/1.0") or _field(head, b"connection") == b"close"
-        self._retry_after = _seconds(_field(head, b"retry-after"))
+        self._closes = head.startswith(b"http/1.0") or b"\r\nconnection: close" in head
+        # Only a denial is asked when to retry.
+        self._retry_after = None if self._status == 200 else _seconds(_field(head, b"retry-after"))
         length = _field(head, b"content-length")
-        if _field(head, b"transfer-encoding") == b"chunked":
+        if b"\r\ntransfer-encoding:" in head:
+            if length is not None or _field(head, b"transfer-encoding") != b"chunked":
+                raise BadAnswer("the length of an answer is told in two ways, or in one that is not known")
             self._length: int | None = None
         elif length is not None and length.isdigit() and int(length) <= BODY_BYTES_MAX:
             self._length = int(length)

@@ -17,7 +17,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Optional
 
-from .._errors import DeniedError, ServerProblem
+from .._errors import DeniedError
 from .._limiter import Limiter, Permit
 from .._outcome import Denied, Limit, Observed
 from ._default import limiter as default_limiter
