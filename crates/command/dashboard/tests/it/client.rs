@@ -113,9 +113,14 @@ impl Live {
     /// Takes in the next event, and returns it.
     pub(crate) fn next(&mut self) -> Event {
         let event = self.event().expect("the stream goes on");
-        assert_eq!(event.name, "changes", "only the first event is whole");
-        let changes: Changes = serde_json::from_str(&event.data).unwrap();
-        self.state.apply(changes);
+        match event.name.as_str() {
+            "changes" => self.state.apply(serde_json::from_str::<Changes>(&event.data).unwrap()),
+            // A viewer that was slow, or changes that would be larger than the whole.
+            name => {
+                assert_eq!(name, "snapshot");
+                self.state = serde_json::from_str(&event.data).unwrap();
+            }
+        }
         event
     }
 

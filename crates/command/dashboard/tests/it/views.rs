@@ -25,20 +25,19 @@ fn policies_are_searched_and_paged() {
     assert_eq!(server.get("/v1/view/policies/nothing").status, 404);
 }
 
-/// A5: names are data in every place: in paths, in JSON, in the table.
+/// T22: subjects may be any text. It is data in JSON, and its answer is nothing that a browser runs.
 #[test]
-fn hostile_names_are_data() {
-    let name = "a/b?<img src=x onerror=alert(1)>\"'&\u{202e}";
-    let builder = Limiter::builder().metrics().policy(name, ["9 requests / hour"]).unwrap();
-    let server = Setup { limiter: builder.build(), ..Setup::of("") }.start();
-    server.take(name, "");
+fn hostile_subjects_are_data() {
+    let subject = "</script><img src=x onerror=alert(1)>\"'&\u{202e}\r\n\r\ndata: {}";
+    let server = Running::of("[policies.users]\nlimits = ['9 requests / hour']");
     let mut live = server.live();
-    live.until("read", |state| state.rows.iter().any(|row| row.used == Some(1)));
-    assert_eq!(live.state.rows[0].policy, name);
-    let encoded: String = name.bytes().map(|byte| format!("%{byte:02X}")).collect();
-    let answer = server.get(&format!("/v1/view/policies/{encoded}"));
-    assert_eq!(answer.json()["rows"][0]["policy"], name);
-    assert!(answer.has("content-type: application/json"));
+    server.take("users", subject);
+    let is_seen =
+        |row: &tollway_dashboard::snapshot::Row| row.subjects.is_some_and(|seen| seen.seen_5m == Some(1));
+    live.until("seen", |state| state.rows.iter().any(is_seen));
+    let answer = server.get("/v1/view/policies/users/subjects");
+    assert_eq!(answer.json()["subjects"][0]["subject"], subject);
+    assert!(answer.has("content-type: application/json"), "{answer:?}");
 }
 
 /// P6: a limit that another process or command sets shows in the log of changes, while a page is open.
