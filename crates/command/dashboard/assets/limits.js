@@ -124,7 +124,7 @@ function showPipelines(view, pipelines) {
     return {
       node,
       update(next) {
-        setText(end, endOf(next));
+        setMarked(end, endOf(next));
         setText(dead, next.dead ? counted(next.dead, 'dead letters') : '');
         dead.hidden = !next.dead;
         keyed(stages, next.stages, (stage) => stage.name, () => {
