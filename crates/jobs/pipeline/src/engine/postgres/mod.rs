@@ -23,6 +23,7 @@ mod schema;
 mod session;
 mod stage_move;
 mod statements;
+mod transitions;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};

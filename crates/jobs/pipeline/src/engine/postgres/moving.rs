@@ -65,7 +65,7 @@ pub(super) async fn withdraw(
     Ok(Page { items, next: last.map(|id| JobId::new(id.unsigned_abs())) })
 }
 
-/// Cancels locked jobs, each with its mark.
+/// [`JobCall::Withdraw`](crate::job::transition::JobCall::Withdraw) of locked jobs, each with its mark.
 const LEAVE: &str = concat!(
     "WITH given AS MATERIALIZED (
         SELECT g.id, g.mark, jobs.stage, jobs.state FROM unnest($1::bigint[], $2::text[]) AS g (id, mark)

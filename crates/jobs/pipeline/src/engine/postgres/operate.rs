@@ -7,10 +7,12 @@ use super::error::{Failure, at_commit};
 use super::rows::{Conditions, limit};
 use super::session::{BEGIN, Session, moved};
 use super::statements::counted;
-use crate::engine::stored::{micros, stored};
+use super::transitions::{self, LOCKED, LockedJob, SELECT_LOCKED};
+use crate::engine::stored::micros;
+use crate::job::transition::JobCall;
 use crate::{Change, Changed, Edit, Edited, EngineError, Filter, JobId, StageChange, State};
 
-/// [`JobCall::Abandon`](crate::job::transition::JobCall::Abandon).
+/// [`JobCall::Abandon`].
 const ABANDON: &str = "
     WITH held AS MATERIALIZED (
         SELECT id FROM jobs
@@ -32,17 +34,6 @@ pub(super) async fn abandon(
     Ok(abandoned.unsigned_abs())
 }
 
-/// The state is that of the row once it is locked.
-const EDIT: &str = "
-    WITH found AS MATERIALIZED (
-        SELECT id, state FROM jobs WHERE id = $1 FOR UPDATE
-    ), changed AS (
-        UPDATE jobs SET cost = coalesce($2, cost), priority = coalesce($3, priority), data = coalesce($4, data),
-            open = false, changed_at = $5
-        FROM found WHERE jobs.id = found.id AND found.state NOT IN (3, 5, 6)
-    )
-    SELECT state FROM found";
-
 pub(super) async fn edit(
     session: &Session,
     job: JobId,
@@ -51,14 +42,27 @@ pub(super) async fn edit(
 ) -> Result<Edited, Failure> {
     let Edit { data, cost, priority } = edit;
     let cost = cost.as_ref().map(|cost| cost.as_str());
-    let found =
-        session.client().query_opt(EDIT, &[&stored(job.get()), &cost, &priority, &data, &micros(now)]).await;
-    let Some(row) = found.map_err(|error| at_commit(&error))? else { return Ok(Edited::Missing) };
-    Ok(match State::of_number(row.try_get::<_, i16>(0)?.into()) {
+    let write = transitions::prepare(session).await?;
+    session.begin(BEGIN).await?;
+    let found = transitions::lock_one(session, job).await?;
+    let answer = match found {
         None => Edited::Missing,
-        Some(state) if state == State::Running || state.has_left() => Edited::Refused(state),
-        Some(_) => Edited::Changed,
-    })
+        Some(found) => {
+            let (id, state) = (found.id, found.life.state);
+            match found.after(JobCall::Edit { priority }, now) {
+                None => Edited::Refused(state),
+                Some(changed) => {
+                    transitions::write(session, &write, &[changed]).await?;
+                    let set =
+                        "UPDATE jobs SET cost = coalesce($2, cost), data = coalesce($3, data) WHERE id = $1";
+                    session.client().execute(set, &[&id, &cost, &data]).await?;
+                    Edited::Changed
+                }
+            }
+        }
+    };
+    session.commit().await?;
+    Ok(answer)
 }
 
 /// Changes jobs that were found, if they still match once they are locked.
@@ -90,37 +94,22 @@ pub(super) async fn change(
     let groups = rows.iter().map(|row| row.try_get(1)).collect::<Result<Vec<Option<&str>>, _>>()?;
     let (groups, times) = moved(groups.into_iter().flatten().map(|group| (group, now)));
 
-    let (set, to) = match change {
-        Change::Redrive => {
-            ("state = 0, failures = 0, crashes = 0, changed_at = $time".to_owned(), "0::smallint")
-        }
-        Change::Cancel => ("state = 6, open = false, changed_at = $time".to_owned(), "6::smallint"),
-        Change::Reprioritise(priority) => (format!("priority = {priority}"), "state"),
-    };
     let mut conditions = Conditions::new(&filter, after);
     conditions.and("jobs.id = ANY ($)", ids.clone());
-    let time = conditions.push(micros(now));
-    let text = &conditions.text;
-    let update = format!(
-        "WITH locked AS MATERIALIZED (
-            SELECT id, stage, state FROM jobs WHERE {applies} AND {text} AND {time}::bigint IS NOT NULL
-            ORDER BY id FOR UPDATE
-        ), moved AS (
-            UPDATE jobs SET {} WHERE id = ANY (ARRAY (SELECT id FROM locked))
-        ), changes (stage, kind, delta) AS (
-            SELECT stage, state, -1 FROM locked UNION ALL SELECT stage, {to}, 1 FROM locked
-        ), {} SELECT count(*) FROM locked",
-        set.replace("$time", &time),
-        counted!()
-    );
-    let update = session.client().prepare(&update).await?;
+    let lock = format!("{SELECT_LOCKED} {applies} AND {} {LOCKED}", conditions.text);
+    let (lock, write) =
+        try_join(async { Ok(session.client().prepare(&lock).await?) }, transitions::prepare(session)).await?;
     try_join(session.begin(BEGIN), session.enter(&groups, &[])).await?;
-    let changed: i64 = session.client().query_one(&update, &conditions.parameters()).await?.try_get(0)?;
+    let mut changed = Vec::new();
+    for row in &session.client().query(&lock, &conditions.parameters()).await? {
+        changed.extend(LockedJob::read(row)?.after(JobCall::Change(change), now));
+    }
+    transitions::write(session, &write, &changed).await?;
     try_join(session.release_groups(&groups, &times), session.commit())
         .await
         .map_err(Failure::with_commit)?;
     let last = ids.last().filter(|_| ids.len() == most);
-    Ok(Changed { jobs: changed.unsigned_abs(), next: last.map(|id| JobId::new(id.unsigned_abs())) })
+    Ok(Changed { jobs: changed.len() as u64, next: last.map(|id| JobId::new(id.unsigned_abs())) })
 }
 
 pub(super) async fn set_stage(

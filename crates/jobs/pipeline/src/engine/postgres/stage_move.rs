@@ -1,5 +1,7 @@
 //! Jobs that move to another stage. They keep their numbers.
 
+use std::collections::HashSet;
+
 use futures_util::future::try_join;
 use tokio_postgres::error::SqlState;
 use tollway_core::{Name, Timestamp};
@@ -7,40 +9,19 @@ use tollway_core::{Name, Timestamp};
 use super::error::Failure;
 use super::rows::limit;
 use super::session::{BEGIN, Session, moved};
-use super::statements::counted;
-use crate::engine::stored::{micros, stored};
+use super::transitions::{self, Changed, LOCKED, LockedJob, SELECT_LOCKED};
+use crate::engine::stored::stored;
+use crate::job::transition::JobCall;
 use crate::{JobId, StageMove};
 
 const FOUND: &str = r#"
     SELECT id, "group" FROM jobs WHERE stage + 0 = $1 AND state IN (0, 1, 2, 4) AND id > $2 ORDER BY id LIMIT $3"#;
 
-/// Moves jobs that were found, if they still wait once they are locked. `due_at` is left over from the last claim, unless the
-/// job waits for a time.
-const MOVE: &str = concat!(
-    r#"WITH locked AS MATERIALIZED (
-        SELECT id, state, key, "group", CASE WHEN state IN (1, 2) THEN due_at ELSE 0 END AS due_at FROM jobs
-        WHERE id = ANY ($1::bigint[]) AND stage + 0 = $2 AND state IN (0, 1, 2, 4) ORDER BY id FOR UPDATE
-    ), known AS MATERIALIZED (
-        SELECT locked.id, locked.key FROM locked CROSS JOIN LATERAL (
-            SELECT FROM jobs AS other WHERE other.stage = $3 AND other.key = locked.key OFFSET 0
-        ) AS other
-    ), moving AS MATERIALIZED (
-        SELECT id, state AS came, due_at,
-               (CASE WHEN state = 4 THEN 4
-                     WHEN "group" IS NOT NULL AND (SELECT after <> '{}' FROM stages WHERE id = $3) THEN 2
-                     WHEN due_at > $4 THEN 1 ELSE 0 END)::smallint AS went
-        FROM locked WHERE id <> ALL (ARRAY (SELECT id FROM known))
-    ), moved AS (
-        UPDATE jobs SET stage = $3, state = went, due_at = moving.due_at, open = false, changed_at = $4
-        FROM moving WHERE jobs.id = moving.id
-    ), changes (stage, kind, delta) AS (
-        SELECT $2::integer, came, -1 FROM moving
-        UNION ALL SELECT $3::integer, went, 1 FROM moving
-        UNION ALL SELECT $3::integer, 7::smallint, 1 FROM moving
-    ), "#,
-    counted!(),
-    "SELECT (SELECT count(*) FROM moving), ARRAY (SELECT key FROM known ORDER BY id)"
-);
+/// Keys that the new stage knows already.
+const KNOWN: &str = "SELECT key FROM jobs WHERE stage = $1 AND key = ANY ($2)";
+
+/// Whether a stage holds jobs with a group.
+const GATED: &str = "SELECT after <> '{}' FROM stages WHERE id = $1";
 
 pub(super) async fn move_to_stage(
     session: &Session,
@@ -57,11 +38,28 @@ pub(super) async fn move_to_stage(
     let ids = rows.iter().map(|row| row.try_get(0)).collect::<Result<Vec<i64>, _>>()?;
     let groups = rows.iter().map(|row| row.try_get(1)).collect::<Result<Vec<Option<&str>>, _>>()?;
     let (groups, times) = moved(groups.into_iter().flatten().map(|group| (group, now)));
-    let statement = session.client().prepare(MOVE).await?;
+    let lock = format!(
+        "{SELECT_LOCKED} id = ANY ($1::bigint[]) AND stage + 0 = $2 AND state IN (0, 1, 2, 4) {LOCKED}"
+    );
+    let (lock, write) =
+        try_join(async { Ok(session.client().prepare(&lock).await?) }, transitions::prepare(session)).await?;
     try_join(session.begin(BEGIN), session.enter(&groups, &[])).await?;
-    let row = session.client().query_one(&statement, &[&ids, &source, &target, &micros(now)]).await;
+    let locked = session.client().query(&lock, &[&ids, &source]).await?;
+    let locked = locked.iter().map(LockedJob::read).collect::<Result<Vec<_>, _>>()?;
+    let keys: Vec<&str> = locked.iter().map(|job| job.key.as_str()).collect();
+    let rows = session.client().query(KNOWN, &[&target, &keys]).await?;
+    let taken = rows.iter().map(|row| row.try_get(0)).collect::<Result<HashSet<String>, _>>()?;
+    let gated: bool = session.client().query_one(GATED, &[&target]).await?.try_get(0)?;
+    let (known, free): (Vec<_>, Vec<_>) = locked.into_iter().partition(|job| taken.contains(&job.key));
+    let moving: Vec<Changed> = free
+        .into_iter()
+        .filter_map(|job| {
+            let held = gated && job.in_group;
+            Some(Changed { to: target, ..job.after(JobCall::Move { held }, now)? })
+        })
+        .collect();
     // A job with one of the keys came meanwhile: the next try sees it.
-    let row = row.map_err(|error| match error.code() {
+    transitions::write(session, &write, &moving).await.map_err(|error| match error.code() {
         Some(&SqlState::UNIQUE_VIOLATION) => Failure::outrun(),
         _ => error.into(),
     })?;
@@ -70,8 +68,8 @@ pub(super) async fn move_to_stage(
         .map_err(Failure::with_commit)?;
     let last = ids.last().filter(|_| ids.len() == most);
     Ok(StageMove {
-        jobs: row.try_get::<_, i64>(0)?.unsigned_abs(),
-        known: row.try_get(1)?,
+        jobs: moving.len() as u64,
+        known: known.into_iter().map(|job| job.key).collect(),
         next: last.map(|id| JobId::new(id.unsigned_abs())),
     })
 }
