@@ -29,9 +29,7 @@ def program(containing: str) -> str:
 
 def init_vendor(folder: Path) -> str:
     """What `tollway init vendor` writes."""
-    ran = subprocess.run(
-        [COMMAND, "init", "vendor", "-o", "-"], cwd=folder, capture_output=True, text=True, check=True
-    )
+    ran = subprocess.run([COMMAND, "init", "vendor", "-o", "-"], cwd=folder, capture_output=True, text=True, check=True)
     return ran.stdout
 
 
@@ -81,8 +79,10 @@ def test_the_handler_of_the_page(tmp_path: Path) -> None:
     job = {"id": 1, "key": "a", "stage": "autotag", "try": 1, "deadline": 0, "data": {"chunk_key": "a.pdf"}}
     ran = subprocess.run(
         [sys.executable, "-c", program("@tollway.handler")],
-        input="".join(json.dumps({"job": {**job, "id": n, "data": {"chunk_key": key}}}) + "\n"
-                      for n, key in ((1, "a.pdf"), (2, "b.txt"))),
+        input="".join(
+            json.dumps({"job": {**job, "id": n, "data": {"chunk_key": key}}}) + "\n"
+            for n, key in ((1, "a.pdf"), (2, "b.txt"))
+        ),
         capture_output=True,
         text=True,
         timeout=LONG,

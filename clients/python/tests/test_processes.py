@@ -116,8 +116,8 @@ def test_a_killed_server_is_never_over_and_back(serve: ServerOf, vendor_of: Vend
         for _ in range(OUTAGE_PROCESSES)
     ]
     sleep_until(begin + 1.5)
-    server.kill()
     killed = time.time()
+    server.kill()
     sleep_until(killed + OUTAGE)
     server.start()
     back = time.time()

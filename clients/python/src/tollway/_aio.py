@@ -68,9 +68,7 @@ class AsyncPermit:
         limiter = self._limiter
         return await limiter._streams.run(limiter._core.renew(self._grant))
 
-    async def observe(
-        self, status: int | None, headers: Mapping[str, str] | None = None, body: str = ""
-    ) -> Observed:
+    async def observe(self, status: int | None, headers: Mapping[str, str] | None = None, body: str = "") -> Observed:
         """How the vendor answered; without a status: it did not."""
         limiter = self._limiter
         return await limiter._streams.run(limiter._core.observe(self._grant, status, headers or {}, body))
@@ -189,5 +187,5 @@ class AsyncLimiter:
 
     async def close(self) -> None:
         """Tells the server what was spent without it, and closes the connections of this event loop."""
-        await self._streams.run(self._core.tell_at_end())
+        await self._streams.run(self._core.servers.tell_at_end())
         await self._streams.close()

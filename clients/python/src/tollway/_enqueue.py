@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from urllib.parse import quote, urlencode
 
 from ._address import Endpoint
-from ._core import _decoded, _problem
+from ._servers import decoded, problem_of
 from ._sockets import Sockets
 from ._steps import Exchange
 
@@ -72,9 +72,9 @@ def enqueue(
 
 def _answer(sockets: Sockets, step: Exchange) -> Enqueued:
     answer = sockets.exchange(step)
-    said = _decoded(answer)
+    said = decoded(answer)
     if answer.status != 200:
-        raise _problem(answer, said)
+        raise problem_of(answer, said)
     return Enqueued(said["new"], said["known"], said["cancelled"], said["bad"], tuple(said["errors"]))
 
 

@@ -155,9 +155,7 @@ class Handler:
         for worker in workers:
             worker.join()
 
-    def _handle(
-        self, fields: Mapping[str, Any], lines: _Lines, going: dict[int, queue.SimpleQueue[None]]
-    ) -> None:
+    def _handle(self, fields: Mapping[str, Any], lines: _Lines, going: dict[int, queue.SimpleQueue[None]]) -> None:
         id = fields["id"]
 
         def begin() -> None:

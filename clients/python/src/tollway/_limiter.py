@@ -80,9 +80,7 @@ class Permit:
         limiter = self._limiter
         return limiter._sockets.run(limiter._core.renew(self._grant))
 
-    def observe(
-        self, status: int | None, headers: Mapping[str, str] | None = None, body: str = ""
-    ) -> Observed:
+    def observe(self, status: int | None, headers: Mapping[str, str] | None = None, body: str = "") -> Observed:
         """How the vendor answered; without a status: it did not. Holds every process after a refusal, and moves a rate."""
         limiter = self._limiter
         return limiter._sockets.run(limiter._core.observe(self._grant, status, headers or {}, body))
@@ -202,7 +200,7 @@ class Limiter:
 
     def close(self) -> None:
         """Tells the server what was spent without it, and closes this process's connections."""
-        self._sockets.run(self._core.tell_at_end())
+        self._sockets.run(self._core.servers.tell_at_end())
         self._sockets.close()
 
 

@@ -58,9 +58,7 @@ class Limit(NamedTuple):
 
 def without_own_slot(limits: list[Limit]) -> list[Limit]:
     """What was left before a take of nothing, which has a slot all the same."""
-    return [
-        limit._replace(remaining=limit.remaining + 1) if limit.unit == "slots" else limit for limit in limits
-    ]
+    return [limit._replace(remaining=limit.remaining + 1) if limit.unit == "slots" else limit for limit in limits]
 
 
 class Observed(NamedTuple):

@@ -23,7 +23,6 @@ class Sleep(NamedTuple):
     seconds: float
 
 
-
 class Outside:
     """What only a transport can do, such as sending the vendor's call."""
 

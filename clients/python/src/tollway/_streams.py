@@ -70,9 +70,7 @@ class Streams:
             asyncio.AbstractEventLoop, dict[tuple[int, Address], list[_Connection]]
         ] = weakref.WeakKeyDictionary()
 
-    async def run(
-        self, steps: OutsideSteps[T], outside: Callable[[Any], Awaitable[Any]] | None = None
-    ) -> T:
+    async def run(self, steps: OutsideSteps[T], outside: Callable[[Any], Awaitable[Any]] | None = None) -> T:
         """Carries all steps out; `outside` does what is not the server's."""
         try:
             step = next(steps)

@@ -56,9 +56,7 @@ class Seen(NamedTuple):
     headers: Mapping[str, str]
 
 
-def call(
-    core: Core, charge: Charge, budget: Budget, repeatable: bool, see: Callable[[Any], Seen]
-) -> OutsideSteps[Any]:
+def call(core: Core, charge: Charge, budget: Budget, repeatable: bool, see: Callable[[Any], Seen]) -> OutsideSteps[Any]:
     """The response of the last attempt. Raises `DeniedError` if there is no permit in time."""
     deadline = monotonic() + budget.max_time
     attempt = 0

@@ -41,9 +41,7 @@ class Adapter(HTTPAdapter):
         self.cost = cost
         self.budget = budget
 
-    def send(
-        self, request: requests.PreparedRequest, *args: Any, **kwargs: Any
-    ) -> requests.Response:
+    def send(self, request: requests.PreparedRequest, *args: Any, **kwargs: Any) -> requests.Response:
         limiter = self.limiter
         charge = charge_of(self.policy, self.subject, self.cost, request)
         repeatable = request.body is None or isinstance(request.body, (bytes, str))
