@@ -12,6 +12,8 @@ mod clock_behind;
 mod container;
 #[cfg(feature = "pipeline")]
 mod demo;
+#[cfg(feature = "pipeline")]
+mod deployment;
 mod doctor;
 #[cfg(feature = "pipeline")]
 mod file_modes;
