@@ -2,9 +2,9 @@
 
 use anstyle::Style;
 use serde::Serialize;
-use tollway::core::{Algorithm, Reading};
+use tollway::core::Reading;
 use tollway::source::Origin;
-use tollway::{Limit, LimitUsage, Policy, Span, Timestamp, Usage};
+use tollway::{Limit, LimitUsage, Policy, Timestamp, Usage};
 
 use crate::humanize;
 use crate::layout::{COLUMNS, INDENT};
@@ -49,42 +49,11 @@ pub(crate) struct Meter {
     window_start: Timestamp,
 }
 
-/// How far the store's clock may be ahead of this machine's without being a booking.
-const CLOCKS_APART_MAX: Span = Span::from_millis(50);
-
-/// The beginning of the window that contains `as_of`.
-pub(crate) fn window_start(limit: &Limit, as_of: Timestamp, resets_at: Timestamp) -> Timestamp {
-    match limit.algorithm() {
-        Algorithm::Window(calendar) => calendar.window_at(as_of).0,
-        _ => resets_at.minus(limit.period().unwrap_or(Span::ZERO)),
-    }
-}
-
-/// The end of the window that runs now, if takes are booked past it, up to `as_of`. The count of the running window is not
-/// stored then: its meter shows the window of the last booking.
-pub(crate) fn closed_until(
-    limit: &Limit,
-    as_of: Timestamp,
-    resets_at: Timestamp,
-    now: Timestamp,
-) -> Option<Timestamp> {
-    if as_of.since(now) <= CLOCKS_APART_MAX {
-        return None;
-    }
-    let end = match limit.algorithm() {
-        Algorithm::Window(calendar) => calendar.window_at(now).1,
-        // It begins with the first of the takes that are booked.
-        Algorithm::FromFirstCall(period) => resets_at.minus(*period),
-        _ => return None,
-    };
-    (end > now && end <= as_of).then_some(end)
-}
-
 impl Meter {
     fn new(limit: &Limit, reading: &Reading, now: Timestamp) -> Self {
         let Reading { capacity, used, remaining, resets_at, as_of, .. } = *reading;
         let holds_slots = limit.has_slots();
-        let closed = closed_until(limit, as_of, resets_at, now);
+        let closed = limit.closed_until(as_of, resets_at, now);
         Self {
             name: limit.name().to_string(),
             unit: if holds_slots { "slots".to_owned() } else { limit.unit().to_string() },
@@ -101,7 +70,7 @@ impl Meter {
             read_at: as_of,
             closed_until: closed.map(|until| until.to_string()),
             closed,
-            window_start: window_start(limit, as_of, resets_at),
+            window_start: limit.window_start(as_of, resets_at),
         }
     }
 
@@ -140,7 +109,7 @@ impl Meter {
 
     /// Up to when other takes are booked, if any are.
     pub(crate) fn booked_until(&self, now: Timestamp) -> Option<Timestamp> {
-        (self.read_at.since(now) > CLOCKS_APART_MAX).then_some(self.read_at)
+        (self.read_at.since(now) > Limit::CLOCKS_APART_MAX).then_some(self.read_at)
     }
 
     /// `booked ahead: 5 of 200 requests of 14:01:00`, if takes are booked past the running window.
@@ -248,17 +217,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn window_that_bookings_have_passed_is_closed_until_its_end() {
+    fn window_that_bookings_have_passed_is_used_up() {
         let minute = |minute: u64, second: u64| Timestamp::from_secs(28_000_000 * 60 + 60 * minute + second);
         let limit: Limit = "200 requests / minute".parse().unwrap();
-        let closed = |as_of, now| closed_until(&limit, as_of, minute(2, 0), now);
-        assert_eq!(closed(minute(1, 0), minute(0, 40)), Some(minute(1, 0)));
-        // Booked two windows ahead: the running one ends first.
-        assert_eq!(closed(minute(1, 7), minute(0, 40)), Some(minute(1, 0)));
-        assert_eq!(closed(minute(0, 50), minute(0, 40)), None, "booked within the running window");
-        assert_eq!(closed(minute(0, 40), minute(0, 40)), None);
-        let bucket: Limit = "200 requests / minute bucket".parse().unwrap();
-        assert_eq!(closed_until(&bucket, minute(1, 7), minute(2, 0), minute(0, 40)), None);
         let reading = Reading {
             capacity: 200,
             used: 5,

@@ -38,6 +38,14 @@ pub(crate) struct Caller {
     pub(crate) charges: ConnectionCharges,
 }
 
+impl Caller {
+    /// Whether it may read metrics without a token whatever the config says: it is of this machine, and a program that is no
+    /// server otherwise serves them.
+    pub(crate) fn reads_metrics_openly(&self) -> bool {
+        self.listener == ListenerKind::Program && self.reach != Reach::Network
+    }
+}
+
 /// Serves a connection until it ends.
 pub(crate) async fn serve(worker: Rc<Worker>, arrival: Arrival) {
     let watch = worker.watch(arrival.listener, arrival.peer);

@@ -60,7 +60,7 @@ impl Counts {
     pub(crate) fn at(&self, kind: ListenerKind) -> &ListenerCounts {
         match kind {
             ListenerKind::Decisions | ListenerKind::Gateway => &self.decisions,
-            ListenerKind::Administration | ListenerKind::Metrics => &self.administration,
+            ListenerKind::Administration | ListenerKind::Program => &self.administration,
             ListenerKind::Grpc => &self.grpc,
             ListenerKind::Resp => &self.resp,
         }

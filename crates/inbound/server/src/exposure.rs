@@ -55,7 +55,7 @@ pub(crate) fn exposures(
             ListenerKind::Grpc => ("grpc", "decisions", !guarded),
             ListenerKind::Resp => ("resp", "resp", config.resp_token.is_none()),
             // Without a token it does not start on such an address.
-            ListenerKind::Administration | ListenerKind::Metrics => ("admin", "read", false),
+            ListenerKind::Administration | ListenerKind::Program => ("admin", "read", false),
             // The gateway knows what its apis add to calls, and checks it itself.
             ListenerKind::Gateway => continue,
         };

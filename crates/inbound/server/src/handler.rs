@@ -9,6 +9,8 @@ use http_body_util::combinators::UnsyncBoxBody;
 use hyper::body::Incoming;
 use hyper::{Request, Response};
 
+use crate::admin::Administrator;
+
 /// Why a body broke off.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
@@ -26,6 +28,19 @@ pub trait HttpHandler {
     /// Answers a request whose `Host`, web page and token were checked. The future and the body are dropped when the client
     /// closes its connection, or the HTTP/2 stream.
     fn answer(&self, request: Request<Incoming>, client: Client) -> HandledFuture;
+}
+
+/// Makes the handler of the administration's worker thread, on that thread.
+pub type MakeAdminHandler = Arc<dyn Fn() -> Rc<dyn AdminHandler> + Send + Sync>;
+
+/// Answers the requests of the administration whose path is none of the server's: a dashboard.
+pub trait AdminHandler {
+    /// Answers a request whose `Host` and web page were checked. It checks the right of `administrator` itself. Of a response
+    /// with the type `text/event-stream`, the body ends when the server stops.
+    fn answer(&self, request: Request<Incoming>, administrator: Administrator) -> HandledFuture;
+
+    /// Its routes, as `paths` of an OpenAPI document.
+    fn openapi_paths(&self) -> serde_json::Map<String, serde_json::Value>;
 }
 
 /// Who sent a request.

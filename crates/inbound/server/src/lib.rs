@@ -7,7 +7,7 @@
 //!   `socket` reads and writes its bytes
 //! - protocols: `http`, `grpc` and `resp`; `known_policies` caches a worker's policy lookups, `permit` signs permits
 //! - bounds of takes: `bounded_take` applies `charge_budget` (charges in flight) and `new_subjects` (of a client network)
-//! - `handler` lets another crate answer the requests of a listener: the gateway
+//! - `handler` lets another crate answer the requests of a listener: the gateway, and the dashboard
 //! - the rest: `admin` for operators, `consumers` for callers with their own limits (feature `consumers`), `rules` is what a
 //!   reload changes, `needs_restart` names what it cannot, `config` is the file, `metrics` the metrics, `bounds` every bound
 
@@ -49,6 +49,7 @@ mod store_watch;
 mod tls;
 mod worker;
 
+pub use admin::{AdminRight, Administrator, Change, ChangeLog, LinkToken};
 pub use bounds::{
     ADMINISTRATION_CONNECTIONS_MAX, BODY_BYTES_MAX, HEAD_BYTES_MAX, OBSERVED_BODY_BYTES_MAX,
     OBSERVED_HEADERS_MAX, Patience, TAKES_PER_BATCH_MAX, UNITS_PER_COST_MAX,
@@ -61,7 +62,9 @@ pub use config::{
 pub use error::ServeError;
 pub use exposure::Exposure;
 pub use grpc::find_descriptor_rule;
-pub use handler::{BoxError, Client, HandledBody, HandledFuture, HttpHandler, MakeHandler};
+pub use handler::{
+    AdminHandler, BoxError, Client, HandledBody, HandledFuture, HttpHandler, MakeAdminHandler, MakeHandler,
+};
 pub use listener::{ListenerKind, Listeners};
 pub use metrics::SERVER_METRICS;
 pub use needs_restart::needs_restart;

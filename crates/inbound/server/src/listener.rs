@@ -22,8 +22,8 @@ pub enum ListenerKind {
     Grpc,
     /// Decisions in the Redis protocol, optionally with a token.
     Resp,
-    /// `/metrics` alone, of a program that serves nothing else; with a token unless it is local.
-    Metrics,
+    /// Administration of a program that serves nothing else; with a token unless it is local.
+    Program,
     /// Calls of vendors, which [`HttpHandler`](crate::HttpHandler) answers; optionally with a token.
     Gateway,
 }
@@ -36,7 +36,7 @@ impl ListenerKind {
 
     /// Whether it closes after the decisions, and has connections of its own.
     pub(crate) fn is_administration(self) -> bool {
-        matches!(self, Self::Administration | Self::Metrics)
+        matches!(self, Self::Administration | Self::Program)
     }
 }
 
@@ -60,15 +60,31 @@ impl Listeners {
         Ok(Self(listeners))
     }
 
-    /// Binds the address of a server of metrics ([`Server::for_metrics`](crate::Server::for_metrics)).
-    pub async fn bind_metrics(address: SocketAddr) -> Result<Self, ServeError> {
+    /// Binds the address of a program's administration ([`Server::for_program`](crate::Server::for_program)).
+    pub async fn bind_program(address: SocketAddr) -> Result<Self, ServeError> {
         let listener = Listener::bind(&ListenAddress::Tcp(address)).await?;
-        Ok(Self(vec![(ListenerKind::Metrics, listener)]))
+        Ok(Self(vec![(ListenerKind::Program, listener)]))
     }
 
     /// Binds the address of a gateway ([`Server::for_gateway`](crate::Server::for_gateway)).
     pub async fn bind_gateway(config: &ServerConfig) -> Result<Self, ServeError> {
         Ok(Self(vec![(ListenerKind::Gateway, Listener::bind(&config.listen).await?)]))
+    }
+
+    /// Opens the administration at the first address that is free, if any is; returns it. For a program whose config names
+    /// none.
+    pub async fn bind_first_free(
+        &mut self,
+        addresses: impl IntoIterator<Item = SocketAddr>,
+    ) -> Option<ListenAddress> {
+        for address in addresses {
+            if let Ok(listener) = Listener::bind(&ListenAddress::Tcp(address)).await {
+                let address = listener.address();
+                self.0.push((ListenerKind::Administration, listener));
+                return Some(address);
+            }
+        }
+        None
     }
 
     /// The address of each listener.

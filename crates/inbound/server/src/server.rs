@@ -13,7 +13,7 @@ use tollway::{Limiter, StoreUrl};
 use tollway_inbound::address::Peer;
 
 use crate::accept::Acceptor;
-use crate::admin::{StoreHealth, WrongTokens, read_permit_secret};
+use crate::admin::{ChangeLog, LinkToken, StoreHealth, Tokens, WrongTokens, read_permit_secret};
 use crate::bounds::{
     ADMINISTRATION_CONNECTIONS_MAX, ADMINISTRATION_CONNECTIONS_PER_ADDRESS_MAX, ADMINISTRATION_GRACE,
     HEALTH_CONNECTIONS_MAX, Patience,
@@ -21,7 +21,7 @@ use crate::bounds::{
 use crate::connection_limits::ConnectionLimits;
 use crate::counts::{Counts, count};
 use crate::exposure::exposures;
-use crate::handler::MakeHandler;
+use crate::handler::{MakeAdminHandler, MakeHandler};
 use crate::listener::Listener;
 use crate::new_subjects::{NewSubjects, NewSubjectsRate};
 use crate::observed::ObservedAnswers;
@@ -71,10 +71,15 @@ pub(crate) struct ServerState {
     pub(crate) observed: ObservedAnswers,
     pub(crate) unknown_host_logged: OnceAMinute,
     pub(crate) wrong_tokens: WrongTokens,
-    /// Of a server that serves only metrics.
+    /// Of a program that is no server otherwise.
     pub(crate) program_samples: Option<ProgramSamples>,
     /// Of a gateway.
     pub(crate) make_handler: Option<MakeHandler>,
+    /// Of the administration.
+    pub(crate) make_admin_handler: Option<MakeAdminHandler>,
+    /// The token of the link that the program printed. Boxed: most servers have none.
+    pub(crate) link: Option<Box<Tokens>>,
+    pub(crate) changes: Arc<ChangeLog>,
     rules: ArcSwap<Rules>,
     #[cfg(feature = "consumers")]
     pub(crate) consumers: arc_swap::ArcSwapOption<crate::consumers::Consumers>,
@@ -107,10 +112,10 @@ impl Server {
         Ok(Self::with(limiter, config.clone(), rules, seal, None))
     }
 
-    /// Creates a server that serves only `/metrics`, for a program that is no server otherwise: those of the limiter, and
-    /// `samples`. On an address that other machines reach it needs a token of the config that may read; on this machine it
-    /// needs none, and no TLS.
-    pub fn for_metrics(
+    /// Creates a server of the administration alone, for a program that is no server otherwise. `/metrics` has those of the
+    /// limiter, and `samples`. On an address that other machines reach it needs a token of the config that may read; on this
+    /// machine metrics need none, and no TLS.
+    pub fn for_program(
         limiter: Limiter,
         config: &ServerConfig,
         address: SocketAddr,
@@ -121,10 +126,18 @@ impl Server {
         (config.decisions_token, config.resp_token, config.permits_token) = (None, None, None);
         config.named_tokens.retain(|named| named.right != TokenRight::Decide);
         if address.is_local() {
-            (config.read_token, config.write_token, config.tls) = (None, None, None);
-            config.named_tokens.clear();
+            config.tls = None;
         }
-        let rules = Rules::new(&config)?;
+        let rules = match Rules::new(&config) {
+            // Metrics on this machine need no token, so one that cannot be read must not keep the program from starting.
+            Err(error) if address.is_local() => {
+                tracing::warn!("the administration has no token: {error}");
+                (config.read_token, config.write_token) = (None, None);
+                config.named_tokens.clear();
+                Rules::new(&config)?
+            }
+            rules => rules?,
+        };
         if rules.tokens.administration_has_none() && !address.is_local() {
             return Err(ServeError::OpenMetrics(address));
         }
@@ -176,6 +189,9 @@ impl Server {
             wrong_tokens: WrongTokens::default(),
             program_samples,
             make_handler: None,
+            make_admin_handler: None,
+            link: None,
+            changes: Arc::default(),
             rules,
             #[cfg(feature = "consumers")]
             consumers: arc_swap::ArcSwapOption::empty(),
@@ -192,6 +208,31 @@ impl Server {
             state.patience = patience;
         }
         self
+    }
+
+    /// Lets a handler answer the requests of the administration whose path is none of the server's.
+    #[must_use]
+    pub fn with_admin_handler(mut self, make_handler: MakeAdminHandler) -> Self {
+        // There is no other reference before the server serves.
+        if let Some(state) = Arc::get_mut(&mut self.state) {
+            state.make_admin_handler = Some(make_handler);
+        }
+        self
+    }
+
+    /// Accepts the token of a printed link, besides those of the config.
+    pub fn with_link(mut self, link: &LinkToken) -> Result<Self, ServeError> {
+        let tokens = link.tokens()?;
+        // There is no other reference before the server serves.
+        if let Some(state) = Arc::get_mut(&mut self.state) {
+            state.link = Some(Box::new(tokens));
+        }
+        Ok(self)
+    }
+
+    /// The last changes of limits through this server.
+    pub fn changes(&self) -> Arc<ChangeLog> {
+        Arc::clone(&self.state.changes)
     }
 
     /// Sets the store's URL, so that the log and the administration can name the store, as in `Redis issue: ...`.

@@ -26,7 +26,7 @@
 //! A [`Runner`](run::Runner) claims jobs within the quota of a limiter, and hands them to [`handler`]s. A
 //! [`Source`](source::Source) makes jobs of records: S3 notifications, messages of queues, lines of JSON or CSV.
 //!
-//! Where to look: [`Engine`] is the contract, [`Administration`] is what operators do. The module
+//! Where to look: [`Engine`] is the contract, [`Administration`] is what operators do, [`view`] is what they see. The module
 //! `conformance`, with the feature of that name, is the suite that every engine passes.
 
 mod config;
@@ -40,6 +40,7 @@ mod job;
 pub mod lambda;
 pub mod run;
 pub mod source;
+pub mod view;
 
 pub use config::{
     CommandConfig, ConfigWithPipelines, EngineUrl, HandlerConfig, HttpConfig, PipelineConfig, SqsUrl,

@@ -7,9 +7,11 @@ use std::time::Duration;
 use http::StatusCode;
 use tollway::config::Api;
 use tollway::core::REQUESTS;
+use tollway::metrics::{ApiRefusal, RefusedBy};
+use tollway::{Span, TakeError};
 use tollway_dialects::{Observation, RefusalKind, VendorResponse};
 
-use crate::error::Attempt;
+use crate::error::{Attempt, CallFailure};
 use crate::limiter::{ApiLimiter, ApiState, dialect_of};
 use crate::permits::Permits;
 
@@ -28,6 +30,8 @@ pub(crate) struct AnswerRead {
     /// Why it means "call later", if it does.
     pub(crate) refusal: Option<RefusalKind>,
     observed: Observation,
+    /// The name of the dialect in which it was read.
+    dialect: &'static str,
     /// The vendor's word for a refusal or a failure.
     said: Option<String>,
 }
@@ -61,7 +65,7 @@ impl ApiLimiter {
         };
         let has_reason = refusal.is_some() || status.is_server_error();
         let said = has_reason.then(|| said(&observed, answer.body)).flatten();
-        AnswerRead { status, refusal, observed, said }
+        AnswerRead { status, refusal, observed, dialect: dialect.name(), said }
     }
 }
 
@@ -80,6 +84,24 @@ impl AnswerRead {
 }
 
 impl ApiState {
+    /// Counts a refusal of the vendor, and keeps what it said.
+    fn note_refusal(&self, kind: RefusalKind, answer: &AnswerRead) {
+        self.figures.count_refusal(kind.as_str());
+        let (dialect, words) = (answer.dialect, answer.said.clone());
+        let by = RefusedBy::Vendor { dialect, kind: kind.as_str(), words };
+        self.figures.note_refusal(ApiRefusal { at: self.now(), by, wait: answer.wait().map(Span::from) });
+    }
+
+    /// Keeps a refusal of one of our limits, which ended a call.
+    pub(crate) fn note_own_refusal(&self, failure: &CallFailure) {
+        let CallFailure::NoPermit(error) = failure else { return };
+        let TakeError::Denied(denied) = &**error else { return };
+        let limit = denied.limit().filter(|_| !denied.held()).map(|limit| limit.name().to_string());
+        let by = RefusedBy::OurLimit { policy: denied.policy().name().to_string(), limit };
+        let wait = Some(Span::from(denied.retry_after()));
+        self.figures.note_refusal(ApiRefusal { at: self.now(), by, wait });
+    }
+
     /// Takes in an answer that is no refusal.
     pub(crate) async fn take_in(
         self: &Arc<Self>,
@@ -91,7 +113,7 @@ impl ApiState {
         match answer.observed.refusal {
             // The answer is the caller's, and all calls wait as long as it tells.
             Some(kind) if answer.wait().is_some() => {
-                self.count_refusal(kind);
+                self.note_refusal(kind, answer);
                 self.refused(api, kind, permits, &answer.observed).await;
             }
             _ if answer.status.is_server_error() => {
@@ -117,7 +139,7 @@ impl ApiState {
         let (state, api) = (Arc::clone(self), Arc::clone(api));
         let unfinished = self.unfinished.begin();
         let told = tokio::spawn(async move {
-            state.count_refusal(kind);
+            state.note_refusal(kind, &answer);
             let was_probing = state.refused(&api, kind, &permits, &answer.observed).await;
             permits.over();
             // A probe provokes refusals by design; any other call kept the limits that the config knows.

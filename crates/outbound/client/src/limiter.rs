@@ -75,7 +75,7 @@ pub(crate) struct ApiState {
     pub(crate) unfinished: Arc<Unfinished>,
     /// Policies that were looked up. As many as the api and its endpoints name.
     handles: Mutex<HashMap<Name, Arc<PolicyHandle>>>,
-    figures: Arc<ApiFigures>,
+    pub(crate) figures: Arc<ApiFigures>,
 }
 
 /// The state of an api's limits.
@@ -258,10 +258,6 @@ impl ApiState {
         Timestamp::from_micros(self.held_until.load(Ordering::Relaxed)).since(self.now())
     }
 
-    pub(crate) fn count_refusal(&self, kind: RefusalKind) {
-        self.figures.count_refusal(kind.as_str());
-    }
-
     /// Counts a call that ends before it is sent, if a limit or a hold ended it.
     pub(crate) fn count_not_sent(&self, failure: &CallFailure) {
         let why = match failure {
@@ -277,6 +273,7 @@ impl ApiState {
         };
         if let Some(why) = why {
             self.figures.count_not_sent(why);
+            self.note_own_refusal(failure);
         }
     }
 

@@ -49,6 +49,7 @@ mod decision;
 mod feedback;
 mod figures;
 mod fingerprint;
+pub mod humanize;
 mod invariant;
 mod invisible;
 mod key;

@@ -1,7 +1,7 @@
 //! `pipeline concurrency`: how many jobs of a stage may run at a time.
 
-use serde_json::{Value, json};
-use tollway_pipeline::{StageChange, StageConfig, StageCounts, StageSettings, State};
+use serde_json::json;
+use tollway_pipeline::view::{ConcurrencyView, StageConcurrency, set_concurrency};
 
 use super::session::{Session, Which};
 use crate::context::Context;
@@ -55,71 +55,41 @@ pub(super) fn run(arguments: &Arguments, which: &Which, context: &Context) -> Re
             Jobs::AsInConfig => None,
             Jobs::AtMost(jobs) => Some(jobs),
         };
-        let change = StageChange { concurrency: Some(concurrency), ..StageChange::default() };
-        session.wait(session.engine.set_stage(&stage, change, session.now()))?;
+        session.wait(set_concurrency(&*session.engine, &stage, concurrency, session.now()))?;
     }
     show(arguments.stage.as_deref(), &session)
 }
 
 /// The stage, or all.
 fn show(only: Option<&str>, session: &Session<'_>) -> Result<Exit, Failure> {
-    let settings = session.wait(session.engine.stages())?;
-    let counts = session.wait(session.engine.counts())?;
-    let shown =
-        session.config.stages.iter().filter(|stage| only.is_none_or(|only| stage.name.as_str() == only));
-    let rows: Vec<Row<'_>> = shown.map(|stage| Row::new(stage, &settings, &counts)).collect();
+    let mut view = session.wait(ConcurrencyView::read(&*session.engine, &session.config))?;
+    view.stages.retain(|row| only.is_none_or(|only| row.stage.as_str() == only));
     let output = session.context.output();
     if output.is_json() {
-        let stages: Vec<Value> = rows.iter().map(Row::to_json).collect();
-        output.json(&json!({ "total": session.config.concurrency, "stages": stages }))?;
+        output.json(&json!(view))?;
         return Ok(Exit::DONE);
     }
-    let width = rows.iter().map(|row| row.config.name.as_str().len()).max().unwrap_or(0);
-    for row in &rows {
-        output.line(row.line(width))?;
+    let width = view.stages.iter().map(|row| row.stage.as_str().len()).max().unwrap_or(0);
+    for row in &view.stages {
+        output.line(line(row, width))?;
     }
-    if let (None, Some(total)) = (only, session.config.concurrency) {
+    if let (None, Some(total)) = (only, view.total) {
         output
             .line(format_args!("at most {} in all stages together, as in the config", count(total.into())))?;
     }
     Ok(Exit::DONE)
 }
 
-struct Row<'c> {
-    config: &'c StageConfig,
-    /// In place of the config.
-    set: Option<u32>,
-    running: u64,
-}
-
-impl<'c> Row<'c> {
-    fn new(config: &'c StageConfig, settings: &[StageSettings], counts: &[StageCounts]) -> Self {
-        let set =
-            settings.iter().find(|stage| stage.stage == config.name).and_then(|stage| stage.concurrency);
-        let running = counts.iter().find(|stage| stage.stage == config.name);
-        Self { config, set, running: running.map_or(0, |counts| counts.of(State::Running)) }
-    }
-
-    fn line(&self, width: usize) -> String {
-        let (name, configured) = (self.config.name.as_str(), count(self.config.concurrency.into()));
-        let running = count(self.running);
-        match self.set {
-            Some(set) => format!(
-                "{name:<width$}  {running} running, at most {STRONG}{}{STRONG:#}  {FAINT}({configured} in the config){FAINT:#}",
-                count(set.into())
-            ),
-            None => format!(
-                "{name:<width$}  {running} running, at most {STRONG}{configured}{STRONG:#}, as in the config"
-            ),
-        }
-    }
-
-    fn to_json(&self) -> Value {
-        json!({
-            "stage": self.config.name.as_str(),
-            "running": self.running,
-            "concurrency": self.set.unwrap_or(self.config.concurrency),
-            "config": self.config.concurrency,
-        })
+fn line(row: &StageConcurrency, width: usize) -> String {
+    let (name, configured) = (row.stage.as_str(), count(row.config.into()));
+    let running = count(row.running);
+    match row.is_set {
+        true => format!(
+            "{name:<width$}  {running} running, at most {STRONG}{}{STRONG:#}  {FAINT}({configured} in the config){FAINT:#}",
+            count(row.concurrency.into())
+        ),
+        false => format!(
+            "{name:<width$}  {running} running, at most {STRONG}{configured}{STRONG:#}, as in the config"
+        ),
     }
 }

@@ -7,10 +7,10 @@ use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::json;
 use tollway::Span;
 use tollway::core::read_span;
-use tollway_pipeline::{Engine, EngineError, EngineFault, StageChange, State};
+use tollway_pipeline::view::set_paused;
+use tollway_pipeline::{Engine, EngineError, EngineFault, State};
 
 use super::interrupt::Interrupt;
-use super::running::another_process_runs;
 use super::session::{Session, Which};
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
@@ -52,10 +52,7 @@ enum End {
 
 pub(super) fn run(arguments: &Arguments, which: &Which, context: &Context) -> Result<Exit, Failure> {
     let session = Session::open(which, context, true)?;
-    for stage in &session.config.stages {
-        let change = StageChange { paused: Some(true), ..StageChange::default() };
-        session.wait(session.engine.set_stage(&stage.name, change, session.now()))?;
-    }
+    session.wait(set_paused(&*session.engine, &session.config.stage_names(), true, session.now()))?;
     let stopwatch = Stopwatch::start();
     let end = session.wait(wait_until_idle(&session, arguments.timeout, stopwatch))?;
     report(&end, stopwatch.elapsed(), context.output())
@@ -81,7 +78,7 @@ async fn wait_until_idle(
         if running == 0 {
             return Ok(End::Drained);
         }
-        if another_process_runs(&session.config) == Some(false) {
+        if session.config.engine.is_run() == Some(false) {
             let jobs = counted(running, "jobs");
             display.note(format_args!("no process runs this pipeline: {jobs} will be tried again"));
             return Ok(End::Drained);

@@ -1,6 +1,7 @@
 //! `tollway pipeline`: jobs in stages, behind a vendor's quota.
 //!
-//! `session` finds the pipeline and its jobs, `filter` says which jobs. One file or folder per subcommand.
+//! `session` finds the pipeline and its jobs. What they are like and what operators do to them is read from
+//! `tollway_pipeline::view`; here are arguments, text and exit codes. One file or folder per subcommand.
 
 mod backup;
 mod cancel;
@@ -13,11 +14,10 @@ mod enqueue;
 mod filter;
 mod free_space;
 mod interrupt;
-mod job_view;
+mod job_text;
 mod json_text;
 mod lambda;
 mod lines_out;
-mod live;
 mod migrate;
 mod move_stage;
 mod pause;
@@ -25,16 +25,15 @@ mod plan;
 mod prioritize;
 mod progress_table;
 mod progress_text;
-mod quota;
 mod results;
 mod run;
-mod running;
 mod session;
 mod stage_names;
 mod status;
 mod unit;
 mod watch;
 mod why;
+mod width;
 
 use crate::context::Context;
 use crate::failure::{Exit, Failure};

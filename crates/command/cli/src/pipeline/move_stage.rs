@@ -4,12 +4,11 @@ use std::sync::Arc;
 
 use serde_json::json;
 use tollway::core::Name;
+use tollway_pipeline::view::{known_stage, shell_word, stage_of};
 use tollway_pipeline::{Engine, JobId, PipelineConfig, StageCounts, State, bounds};
 
 use super::interrupt::Interrupt;
-use super::job_view::{command, shell_word};
-use super::session::{Which, runtime, stage_of};
-use super::stage_names::known_stage;
+use super::session::{Which, runtime};
 use crate::complete_names;
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
@@ -162,7 +161,7 @@ impl Moved {
             if *known > keys.len() as u64 {
                 output.line(format_args!("  and {} more", count(*known - keys.len() as u64)))?;
             }
-            let cancel = command(which, &format!("cancel --stage {}", shell_word(from.as_str())));
+            let cancel = which.command(&format!("cancel --stage {}", shell_word(from.as_str())));
             output.note(format_args!("  if they are not needed: {cancel}"));
         }
         if *running > 0 {

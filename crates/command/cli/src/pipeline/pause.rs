@@ -1,8 +1,8 @@
 //! `pipeline pause` and `pipeline resume`.
 
-use serde_json::{Value, json};
+use serde_json::json;
 use tollway::core::Name;
-use tollway_pipeline::{StageChange, StageCounts, State};
+use tollway_pipeline::view::{PausedStage, set_paused};
 
 use super::session::{Session, Which};
 use crate::context::Context;
@@ -46,23 +46,14 @@ pub(super) fn resume(arguments: &Resume, which: &Which, context: &Context) -> Re
 fn set(stages: &[String], paused: bool, which: &Which, context: &Context) -> Result<Exit, Failure> {
     let session = Session::open(which, context, true)?;
     let stages = named(stages, &session)?;
-    for stage in &stages {
-        let change = StageChange { paused: Some(paused), ..StageChange::default() };
-        session.wait(session.engine.set_stage(stage, change, session.now()))?;
-    }
-    let counts = session.wait(session.engine.counts())?;
-    let of = |stage: &Name| {
-        let found = counts.iter().find(|counts| counts.stage == *stage);
-        found.cloned().unwrap_or_else(|| StageCounts::empty(stage.clone()))
-    };
-    let output = context.output();
+    let stages = session.wait(set_paused(&*session.engine, &stages, paused, session.now()))?;
+    let output = session.context.output();
     if output.is_json() {
-        let stages: Vec<Value> = stages.iter().map(|stage| stage_json(&of(stage), paused)).collect();
         output.json(&json!({ "stages": stages }))?;
         return Ok(Exit::DONE);
     }
     for stage in &stages {
-        output.line(line(&of(stage), paused))?;
+        output.line(line(stage))?;
     }
     Ok(Exit::DONE)
 }
@@ -70,14 +61,14 @@ fn set(stages: &[String], paused: bool, which: &Which, context: &Context) -> Res
 /// The stages of these names, or all.
 fn named(stages: &[String], session: &Session<'_>) -> Result<Vec<Name>, Failure> {
     match stages {
-        [] => Ok(session.config.stages.iter().map(|stage| stage.name.clone()).collect()),
+        [] => Ok(session.config.stage_names()),
         names => names.iter().map(|name| session.stage(name)).collect(),
     }
 }
 
-fn line(counts: &StageCounts, paused: bool) -> String {
-    let (name, ready) = (&counts.stage, counted(counts.of(State::Ready), "jobs"));
-    match (paused, counts.of(State::Running)) {
+fn line(stage: &PausedStage) -> String {
+    let (name, ready) = (&stage.stage, counted(stage.ready, "jobs"));
+    match (stage.paused, stage.running) {
         (false, _) => format!("{GOOD}{name} goes on{GOOD:#}: {ready} ready"),
         (true, 0) => format!("{WARN}{name} is paused{WARN:#}: {ready} ready, none runs"),
         (true, running) => {
@@ -85,13 +76,4 @@ fn line(counts: &StageCounts, paused: bool) -> String {
             format!("{WARN}{name} is paused{WARN:#}: {ready} ready, {running} still to end")
         }
     }
-}
-
-fn stage_json(counts: &StageCounts, paused: bool) -> Value {
-    json!({
-        "stage": counts.stage.as_str(),
-        "paused": paused,
-        "ready": counts.of(State::Ready),
-        "running": counts.of(State::Running),
-    })
 }

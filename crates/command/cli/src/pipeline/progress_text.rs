@@ -4,32 +4,33 @@ use anstyle::Style;
 use tollway::Timestamp;
 use tollway_pipeline::StageCounts;
 use tollway_pipeline::run::LastError;
-use tollway_pipeline::run::progress::{Eta, Moved, Progress, StageProgress, Stands};
+use tollway_pipeline::run::progress::{Eta, Moved, Progress, StageProgress};
+use tollway_pipeline::view::{LiveView, PipelineView, PolicyQuota};
 
-use super::live::Live;
 use super::progress_table::{Row, table};
-use super::quota::{PolicyQuota, Quota};
 use super::stage_names::{move_command, remark};
 use crate::humanize::{self, count, counted};
 use crate::layout::{INDENT, cut, printable, sentence};
 use crate::output::{BAD, FAINT, STRONG, WARN};
 
 /// All lines.
-pub(super) fn lines(progress: &Progress, quota: &Quota, live: &Live) -> Vec<String> {
-    let row = |stage| Row { stage, calls: live.calls(&stage.stage) };
-    let rows: Vec<Row<'_>> = progress.stages.iter().map(row).collect();
-    let mut lines = table(&rows, live.width);
-    lines.extend(progress.stages.iter().filter_map(|stage| stage_remark(stage, live.width, progress.at)));
-    lines.extend(progress.stages.iter().filter_map(|stage| retry_remark(stage, live, progress.at)));
-    lines.extend(progress.unlisted.iter().flat_map(|counts| unlisted_lines(counts, live.width)));
-    lines.extend(live.last_error().map(|last| error_line(last, live.width, progress.at)));
-    lines.extend(quota.policies.iter().flat_map(|policy| quota_lines(policy, live.width, progress.at)));
-    lines.extend(outlook(progress, live.width));
+pub(super) fn lines(view: &PipelineView, width: usize) -> Vec<String> {
+    let (Progress { at, stages, unlisted, .. }, live) = (&view.progress, view.live.as_ref());
+    let calls = |stage| live.and_then(|live| live.runner.calls.get(stage).copied());
+    let rows: Vec<Row<'_>> = stages.iter().map(|stage| Row { stage, calls: calls(&stage.stage) }).collect();
+    let mut lines = table(&rows, width);
+    lines.extend(stages.iter().filter_map(|stage| stage_remark(stage, width, *at)));
+    lines.extend(stages.iter().filter_map(|stage| retry_remark(stage, live?, *at)));
+    lines.extend(unlisted.iter().flat_map(|counts| unlisted_lines(counts, width)));
+    let last_error = live.and_then(|live| live.runner.last_error.as_ref());
+    lines.extend(last_error.map(|last| error_line(last, width, *at)));
+    lines.extend(view.quota.iter().flat_map(|policy| quota_lines(policy, width, *at)));
+    lines.extend(outlook(&view.progress, width));
     lines
 }
 
 /// When jobs that failed are tried again.
-fn retry_remark(stage: &StageProgress, live: &Live, now: Timestamp) -> Option<String> {
+fn retry_remark(stage: &StageProgress, live: &LiveView, now: Timestamp) -> Option<String> {
     let next = live.next_due.get(&stage.stage).filter(|_| stage.retrying > 0)?;
     let (name, jobs, wait) = (&stage.stage, counted(stage.retrying, "jobs"), humanize::span(next.since(now)));
     Some(format!("{FAINT}{name}: {jobs} to be tried again, the next in {wait}{FAINT:#}"))
@@ -103,28 +104,11 @@ fn outlook(progress: &Progress, width: usize) -> Vec<String> {
         progress.per_minute.map_or_else(String::new, |per_minute| format!(", {} a minute", rate(per_minute)));
     let mut lines = vec![format!("{left} left{rate}")];
     match (&progress.stands, &progress.eta) {
-        (Some(stands), _) => lines.extend(hanging(&stands_text(stands, progress), STRONG, width)),
+        (Some(stands), _) => lines.extend(hanging(&stands.to_string(), STRONG, width)),
         (None, None) => lines.push("done: too early to say".to_owned()),
         (None, Some(eta)) => lines.extend(eta_lines(eta, width, progress.at)),
     }
     lines
-}
-
-/// Why no end is in sight.
-pub(super) fn stands_text(stands: &Stands, progress: &Progress) -> String {
-    match stands {
-        Stands::Paused(stages) => {
-            let names = stages.iter().map(|stage| stage.as_str()).collect::<Vec<_>>().join(", ");
-            let are = if stages.len() == 1 { "is" } else { "are" };
-            format!("no end in sight while {names} {are} paused")
-        }
-        Stands::Held => {
-            let held: u64 = progress.stages.iter().map(|stage| stage.held).sum();
-            let wait = if held == 1 { "waits for its group" } else { "wait for their groups" };
-            let held = counted(held, "jobs");
-            format!("no end in sight: only {held} left, which {wait}; see `tollway pipeline why`")
-        }
-    }
 }
 
 fn eta_lines(eta: &Eta, width: usize, now: Timestamp) -> Vec<String> {

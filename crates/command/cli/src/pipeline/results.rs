@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use tollway::core::Name;
+use tollway_pipeline::view::one_line;
 use tollway_pipeline::{JobResult, bounds};
 
-use super::job_view::raw;
 use super::lines_out::LinesOut;
 use super::session::{Session, Which};
 use crate::context::Context;
@@ -57,7 +57,7 @@ impl<'r> Line<'r> {
             finished_at: result.finished_at.to_string(),
             stage: stage.as_str(),
             outputs: result.outputs,
-            result: result.result.as_deref().and_then(raw),
+            result: result.result.as_deref().and_then(one_line),
         }
     }
 }

@@ -5,7 +5,9 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use jiff::tz::TimeZone;
 use tollway::{Config, Limiter, Timestamp};
+use tollway_pipeline::view::{ViewError, Wording, stage_of};
 use tollway_pipeline::{Engine, EngineError, EngineFault, EngineUrl, JobError, PipelineConfig};
 
 use crate::complete_names;
@@ -29,6 +31,16 @@ impl Which {
         let config = WholeConfig::load(context.config_path()?)?;
         let pipeline = self.find(config.pipelines())?.clone();
         Ok((pipeline, config.into_limits()))
+    }
+
+    /// How sentences about this pipeline name times and commands.
+    pub(super) fn wording(&self) -> Wording {
+        Wording { zone: TimeZone::system(), pipeline: self.pipeline.clone() }
+    }
+
+    /// A command for the user to type, for the same pipeline.
+    pub(super) fn command(&self, rest: &str) -> String {
+        self.wording().command(rest)
     }
 
     /// The named one, or the only one.
@@ -96,7 +108,7 @@ impl<'c> Session<'c> {
 
     /// Checks that a stage is one of the config's.
     pub(super) fn stage(&self, name: &str) -> Result<tollway::core::Name, Failure> {
-        stage_of(&self.config, name)
+        Ok(stage_of(&self.config, name)?)
     }
 }
 
@@ -110,15 +122,6 @@ async fn noted_when_slow<T>(engine: &EngineUrl, opening: impl Future<Output = T>
             opening.await
         }
     }
-}
-
-/// The stage of this name.
-pub(super) fn stage_of(config: &PipelineConfig, name: &str) -> Result<tollway::core::Name, Failure> {
-    config.stage(name).map(|stage| stage.name.clone()).ok_or_else(|| {
-        let known: Vec<&str> = config.stages.iter().map(|stage| stage.name.as_str()).collect();
-        Failure::not_found(format!("pipeline {} has no stage {name:?}", config.name))
-            .advise(format!("its stages are {}", known.join(", ")))
-    })
 }
 
 /// The runtime of a command that is not a server.
@@ -138,6 +141,19 @@ impl From<EngineError> for Failure {
             EngineFault::Caller => Self::new(exit, error.message),
             _ => Self::new(exit, error),
         }
+    }
+}
+
+impl From<ViewError> for Failure {
+    fn from(error: ViewError) -> Self {
+        let (exit, message, advice) = match error {
+            ViewError::NotFound { message, advice } => (Exit::NOT_FOUND, message, advice),
+            ViewError::Ambiguous { message, advice } => (Exit::USAGE, message, advice),
+            ViewError::Refused { message, advice } => (Exit::FAILED, message, advice),
+            ViewError::Engine(error) => return error.into(),
+        };
+        let failure = Self::new(exit, message);
+        if advice.is_empty() { failure } else { failure.advise(advice) }
     }
 }
 

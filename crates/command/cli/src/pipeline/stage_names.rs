@@ -1,35 +1,10 @@
-//! Names of stages: those of the config, and those that only the jobs know.
+//! Stages that the config lacks, as text.
 
 use tollway::core::Name;
-use tollway_pipeline::run::progress::unlisted;
-use tollway_pipeline::{Administration, PipelineConfig, StageCounts, State};
+use tollway_pipeline::view::shell_word;
+use tollway_pipeline::{StageCounts, State};
 
-use super::job_view::shell_word;
-use super::session::stage_of;
-use crate::failure::Failure;
 use crate::humanize::{count, counted};
-
-/// A stage of the config, or one that has jobs although the config lacks it.
-pub(super) async fn known_stage(
-    config: &PipelineConfig,
-    engine: &dyn Administration,
-    name: &str,
-) -> Result<Name, Failure> {
-    match stage_of(config, name) {
-        Ok(stage) => Ok(stage),
-        Err(unknown) => {
-            let counts = engine.counts().await?;
-            let found = counts.into_iter().find(|counts| counts.stage.as_str() == name);
-            found.map(|counts| counts.stage).ok_or(unknown)
-        }
-    }
-}
-
-/// Stages that the config lacks, with jobs that have not left.
-pub(super) fn not_in_config(counts: &[StageCounts], config: &PipelineConfig) -> Vec<StageCounts> {
-    let names: Vec<Name> = config.stages.iter().map(|stage| stage.name.clone()).collect();
-    unlisted(counts, &names)
-}
 
 /// `autotag has 12 jobs (9 ready, 3 dead), and is not in the config`.
 pub(super) fn remark(counts: &StageCounts) -> String {

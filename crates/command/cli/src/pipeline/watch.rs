@@ -5,14 +5,16 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use tollway::Limiter;
+use tollway_pipeline::view::PipelineView;
 use tollway_pipeline::{Engine, EngineUrl, PipelineConfig};
 
 use super::interrupt::Interrupt;
-use super::live::{Live, stderr_width};
+use super::progress_text;
 use super::session::{Which, runtime};
-use super::{progress_text, status};
+use super::width::stderr_width;
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
+use crate::layout::COLUMNS;
 
 /// How often it is drawn.
 const EVERY: Duration = Duration::from_secs(1);
@@ -53,9 +55,9 @@ async fn look(
             Some(engine) => engine,
             None => config.engine.open_for_command(false).await?,
         };
-        let (progress, quota) = status::read(&*engine, config, limiter, context.now()).await?;
-        let live = Live::read(stderr_width(), None, &progress, &*engine).await;
-        Ok::<_, Failure>((progress_text::lines(&progress, &quota, &live), engine))
+        let view = PipelineView::read(&*engine, config, limiter, context.now()).await?;
+        let view = view.with_live(&*engine, None).await;
+        Ok::<_, Failure>((progress_text::lines(&view, stderr_width().unwrap_or(COLUMNS)), engine))
     };
     match lines.await {
         Ok((lines, engine)) => (lines, Some(engine)),

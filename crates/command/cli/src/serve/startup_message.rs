@@ -97,7 +97,7 @@ fn example(
         ListenerKind::Decisions => policy.map(|policy| curl(address, tls, policy)),
         ListenerKind::Grpc => Some(grpc_health(address, tls)),
         ListenerKind::Resp => Some(redis_cli(address, config)),
-        ListenerKind::Administration | ListenerKind::Metrics | ListenerKind::Gateway => None,
+        ListenerKind::Administration | ListenerKind::Program | ListenerKind::Gateway => None,
     }
 }
 

@@ -54,6 +54,16 @@ pub(crate) fn may_enter(
     headers: &HeaderMap,
 ) -> Result<Option<Arc<str>>, Refused> {
     let tokens = &rules.tokens;
+    let linked = match access {
+        Access::Read => Some(Right::Read),
+        Access::Write => Some(Right::Write),
+        _ => None,
+    };
+    if let (Some(needed), Some(link)) = (linked, worker.state.link.as_deref())
+        && let Some(name) = shown(headers)?.and_then(|token| link.find(token, needed).ok())
+    {
+        return Ok(Some(name));
+    }
     let needed = match access {
         Access::Open => return Ok(None),
         Access::Decide if !tokens.guard(Right::Decide) => return Ok(None),
@@ -75,6 +85,8 @@ pub(crate) fn may_enter(
         Ok(name) => Ok(Some(name)),
         Err(TokenMismatch::LacksRight) if needed == Right::Write => Err(Problem::may_not_write().into()),
         Err(TokenMismatch::LacksRight) => Err(Problem::another_right().into()),
+        // The link may read, and this changes something.
+        Err(TokenMismatch::Unknown) if is_link(worker, token) => Err(Problem::may_not_write().into()),
         Err(TokenMismatch::Unknown) => {
             worker.state.note_wrong_token(caller.peer, caller.listener);
             Err(Refused::WrongToken)
@@ -82,8 +94,12 @@ pub(crate) fn may_enter(
     }
 }
 
+fn is_link(worker: &Worker, token: &[u8]) -> bool {
+    worker.state.link.as_deref().is_some_and(|link| link.find(token, Right::Read).is_ok())
+}
+
 /// The token of a request: `X-Tollway-Token: TOKEN` or `Authorization: Bearer TOKEN`.
-fn shown(headers: &HeaderMap) -> Result<Option<&[u8]>, Problem> {
+pub(super) fn shown(headers: &HeaderMap) -> Result<Option<&[u8]>, Problem> {
     if let Some(token) = identity_header(headers, TOKEN_HEADER)? {
         return Ok(Some(token));
     }

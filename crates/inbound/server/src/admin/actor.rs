@@ -6,6 +6,7 @@ use std::sync::Arc;
 use tollway_inbound::address::Peer;
 
 /// The token and the address of a change.
+#[derive(Clone, Debug)]
 pub(crate) struct Actor {
     token: Option<Arc<str>>,
     peer: Peer,

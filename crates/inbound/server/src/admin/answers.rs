@@ -10,6 +10,7 @@ use tollway::metrics::{prometheus_text, prometheus_text_full};
 use tollway::{Limit, LimitUsage, Limiter};
 
 use super::actor::Actor;
+use super::change_log::Change;
 use crate::MetricsDetail;
 use crate::connection::Caller;
 use crate::http::{
@@ -44,7 +45,7 @@ pub(crate) fn ready(worker: &Worker) -> Response {
     json(code, &HealthAnswer { status, degraded_decisions })
 }
 
-/// The metrics of the limiter, and those of the server's connections or of the program that serves only metrics.
+/// The metrics of the limiter, and those of the server's connections or of the program whose administration this is.
 pub(crate) async fn metrics(worker: &Worker) -> Result<Response, Problem> {
     let state = &worker.state;
     let mut samples = state.limiter.samples().await;
@@ -206,6 +207,8 @@ pub(crate) async fn reset(
     let used = used(limiter, &question.policy, subject).await;
     limiter.reset(&question.policy).subject(subject).await?;
     tracing::info!(by = %actor, policy = ?question.policy, ?subject, from = used, to = 0, "usage was reset");
+    // Without the subject: the page shows changes to clients that may not see subjects.
+    note(worker, actor, &question.policy, "usage of a subject", &used, "0");
     Ok(no_content(StatusCode::NO_CONTENT))
 }
 
@@ -280,5 +283,18 @@ fn limit_in_force(
     let shown = |limit: &str, stopped| if stopped { "0".to_owned() } else { limit.to_owned() };
     let (from, to) = (shown(&before.0, before.1), shown(&limit, stopped));
     tracing::info!(by = %actor, ?policy, limit = ?name, from, to, "a limit was set");
+    note(worker, actor, &policy, &name, &from, &to);
     Ok(json(StatusCode::OK, &LimitsAnswer { policy, name, limit, stopped }))
+}
+
+/// Keeps a change for a page that shows it.
+fn note(worker: &Worker, actor: &Actor, policy: &str, what: &str, from: &str, to: &str) {
+    worker.state.changes.note(Change {
+        at: worker.state.limiter.clock().now(),
+        who: actor.to_string(),
+        target: policy.to_owned(),
+        what: what.to_owned(),
+        from: from.to_owned(),
+        to: to.to_owned(),
+    });
 }

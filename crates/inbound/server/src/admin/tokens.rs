@@ -55,11 +55,24 @@ struct KnownToken {
 }
 
 impl Tokens {
-    /// Reads the tokens that the config names.
-    pub(crate) fn read(config: &ServerConfig) -> Result<Self, ServeError> {
+    /// None, with a random key.
+    fn none() -> Result<Self, ServeError> {
         let mut key = hmac::digest::Key::<Hmac<Sha256>>::default();
         getrandom::fill(&mut key).map_err(|error| ServeError::Machine(error.to_string()))?;
-        let mut tokens = Self { key: Hmac::new(&key), known: Vec::new() };
+        Ok(Self { key: Hmac::new(&key), known: Vec::new() })
+    }
+
+    /// A token that is in no config.
+    pub(super) fn of_one(right: Right, name: &str, token: &str) -> Result<Self, ServeError> {
+        let mut tokens = Self::none()?;
+        let digest = tokens.digest(token.as_bytes());
+        tokens.known.push(KnownToken { right, name: name.into(), digest });
+        Ok(tokens)
+    }
+
+    /// Reads the tokens that the config names.
+    pub(crate) fn read(config: &ServerConfig) -> Result<Self, ServeError> {
+        let mut tokens = Self::none()?;
         let own = [
             (Right::Read, "read", &config.read_token),
             (Right::Write, "write", &config.write_token),

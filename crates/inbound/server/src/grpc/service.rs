@@ -32,7 +32,7 @@ pub(crate) fn is_grpc_call(caller: &Caller, headers: &HeaderMap) -> bool {
     match caller.listener {
         ListenerKind::Grpc => true,
         ListenerKind::Decisions => is_grpc(headers),
-        ListenerKind::Administration | ListenerKind::Resp | ListenerKind::Metrics | ListenerKind::Gateway => {
+        ListenerKind::Administration | ListenerKind::Resp | ListenerKind::Program | ListenerKind::Gateway => {
             false
         }
     }

@@ -1,48 +1,108 @@
 //! Requests that a handler answers. Names, web pages and tokens are checked as for the server's own routes.
 
 use std::pin::Pin;
+use std::rc::Rc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use http_body_util::BodyExt;
 use hyper::body::{Body, Frame, Incoming, SizeHint};
-use hyper::{Request, Response, Version};
+use hyper::header::CONTENT_TYPE;
+use hyper::{Method, Request, Response, Version};
 
 use super::caller_check::{self, CallerCheck};
-use super::{Access, cors};
-use crate::admin::{self, Refused, TOKEN_HEADER};
+use super::{Access, Problem, cors, route};
+use crate::admin::{self, Administrator, Refused, TOKEN_HEADER};
 use crate::connection::Caller;
-use crate::handler::{BoxError, Client, HandledBody, HttpHandler};
-use crate::listener::Reach;
+use crate::handler::{AdminHandler, BoxError, Client, HandledBody, HttpHandler};
+use crate::listener::{ListenerKind, Reach};
 use crate::worker::{Busy, Worker, yield_before_park};
+
+/// The media type of a stream without an end.
+const EVENT_STREAM: &str = "text/event-stream";
+
+/// Who answers the requests of a listener: one handler of its worker.
+#[derive(Clone)]
+pub(super) enum Handling {
+    /// All of them.
+    Gateway(Rc<dyn HttpHandler>),
+    /// Those that have no route here.
+    Administration(Rc<dyn AdminHandler>),
+}
 
 /// The body of an answer. Its connection is busy until it ends or is dropped.
 pub(super) struct BusyBody {
     body: HandledBody,
+    /// Of a stream without an end, which ends when the server stops.
+    ends_with: Option<Rc<Worker>>,
     _busy: Busy,
 }
 
-/// Answers one request.
-pub(super) async fn answer(
+impl Handling {
+    pub(super) fn of(worker: &Worker, listener: ListenerKind) -> Option<Self> {
+        match listener {
+            ListenerKind::Gateway => worker.handler.clone().map(Self::Gateway),
+            kind if kind.is_administration() => worker.admin_handler.clone().map(Self::Administration),
+            _ => None,
+        }
+    }
+
+    /// Answers one request.
+    pub(super) async fn answer(
+        &self,
+        worker: &Rc<Worker>,
+        caller: &Caller,
+        request: Request<Incoming>,
+    ) -> Response<BusyBody> {
+        let multiplexed = request.version() == Version::HTTP_2;
+        let busy = caller.deadlines.begin(multiplexed);
+        let page = worker.state.rules().callers.allowed_origin(request.headers());
+        let preflight = page.as_ref().and_then(|_| cors::preflight(&request));
+        let mut response = match (preflight, self) {
+            (Some(response), _) => response.map(complete),
+            (None, Self::Gateway(handler)) => match may_enter(worker, caller, &request) {
+                Ok(client) => handler.answer(request, client).await,
+                Err(refused) => refuse(refused, worker).await,
+            },
+            (None, Self::Administration(_)) if route::has_path(caller.listener, request.uri().path()) => {
+                super::answer_one_host(worker, caller, request).await.map(complete)
+            }
+            (None, Self::Administration(handler)) => match administrator(worker, caller, &request) {
+                Ok(administrator) => handler.answer(request, administrator).await,
+                Err(refused) => refuse(refused, worker).await,
+            },
+        };
+        if let Some(origin) = page {
+            cors::let_read(&mut response, origin);
+        }
+        yield_before_park::answered(multiplexed);
+        let is_endless = response.headers().get(CONTENT_TYPE).is_some_and(|kind| kind == EVENT_STREAM);
+        let ends_with = is_endless.then(|| Rc::clone(worker));
+        response.map(|body| BusyBody { body, ends_with, _busy: busy })
+    }
+}
+
+async fn refuse(refused: Refused, worker: &Worker) -> Response<HandledBody> {
+    Box::pin(refused.answer_late(worker)).await.into_response().map(complete)
+}
+
+/// Who asks a handler of the administration.
+fn administrator(
     worker: &Worker,
     caller: &Caller,
-    handler: &dyn HttpHandler,
-    request: Request<Incoming>,
-) -> Response<BusyBody> {
-    let multiplexed = request.version() == Version::HTTP_2;
-    let busy = caller.deadlines.begin(multiplexed);
-    let page = worker.state.rules().callers.allowed_origin(request.headers());
-    let preflight = page.as_ref().and_then(|_| cors::preflight(&request));
-    let mut response = match (preflight, may_enter(worker, caller, &request)) {
-        (Some(response), _) => response.map(complete),
-        (None, Ok(client)) => handler.answer(request, client).await,
-        (None, Err(refused)) => Box::pin(refused.answer_late(worker)).await.into_response().map(complete),
-    };
-    if let Some(origin) = page {
-        cors::let_read(&mut response, origin);
+    request: &Request<Incoming>,
+) -> Result<Administrator, Refused> {
+    if caller.health_only {
+        return Err(Problem::too_many_connections().into());
     }
-    yield_before_park::answered(multiplexed);
-    response.map(|body| BusyBody { body, _busy: busy })
+    caller_check::has_one_host(request)?;
+    let rules = worker.state.rules();
+    // A link on another page may lead here: its page cannot read the answer, and a GET changes nothing.
+    let follows_link = request.method() == Method::GET
+        && request.headers().get("sec-fetch-mode").is_some_and(|mode| mode == "navigate");
+    let check = if follows_link { CallerCheck::Host } else { CallerCheck::HostAndPage };
+    caller_check::may_call(check, &rules, worker, caller, request)?;
+    Administrator::of(&rules, worker, caller, request.headers())
 }
 
 fn complete(body: super::Body) -> HandledBody {
@@ -68,6 +128,10 @@ impl Body for BusyBody {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        // The worker wakes its connections when it stops.
+        if self.ends_with.as_ref().is_some_and(|worker| worker.is_stopping()) {
+            return Poll::Ready(None);
+        }
         Pin::new(&mut self.body).poll_frame(context)
     }
 

@@ -4,7 +4,8 @@
 //! `body_memory` bounds incomplete ones, `for_proxy` puts a denial into headers, `problem` is an error, `openapi` describes
 //! everything. `caller_check` refuses foreign web pages and names, `cors` lets allowed pages read, `host_port` parses a name.
 //! `take`, `permit`, `observe` and `authorize` handle requests. `new_streams` answers HTTP/2 streams together,
-//! `control_frames` closes connections that flood. `handled` lets a handler answer, after the same checks.
+//! `control_frames` closes connections that flood. `handled` lets a handler answer, after the same checks: all requests of a
+//! gateway, and those of the administration that have no route here.
 
 pub(crate) mod authorize;
 mod body;
@@ -63,9 +64,9 @@ use crate::bounds::{
 };
 use crate::connection::Caller;
 use crate::grpc;
-use crate::listener::ListenerKind;
 use crate::worker::{ConnectionDeadlines, Worker, yield_before_park};
 use control_frames::ControlFrameLimit;
+use handled::Handling;
 use new_streams::NewStreams;
 use route::{Found, Route, find};
 
@@ -109,11 +110,11 @@ pub(crate) async fn serve(
     let deadlines = Rc::clone(&caller.deadlines);
     let stream = TokioIo::new(ControlFrameLimit::new(stream, worker, caller.listener));
     let builder = &worker.http.builder;
-    match worker.handler.clone().filter(|_| caller.listener == ListenerKind::Gateway) {
-        Some(handler) => {
+    match Handling::of(worker, caller.listener) {
+        Some(handling) => {
             let service = service_fn(|request| {
-                let (worker, caller, handler) = (Rc::clone(worker), caller.clone(), Rc::clone(&handler));
-                async move { Ok::<_, Infallible>(handled::answer(&worker, &caller, &*handler, request).await) }
+                let (worker, caller, handling) = (Rc::clone(worker), caller.clone(), handling.clone());
+                async move { Ok::<_, Infallible>(handling.answer(&worker, &caller, request).await) }
             });
             let mut connection = pin!(builder.serve_connection(stream, service));
             drive(worker, &deadlines, |context, shuts_down| {
@@ -176,19 +177,24 @@ async fn answer(worker: &Rc<Worker>, caller: &Caller, request: Request<Incoming>
     if grpc::is_grpc_call(caller, request.headers()) {
         return grpc::answer(worker, caller, request).await;
     }
-    if let Err(problem) = caller_check::has_one_host(&request) {
-        return problem.into_response();
-    }
     // Before the request is moved; most configs allow no page.
     let page = worker.state.rules().callers.allowed_origin(request.headers());
     let mut response = match page.as_ref().and_then(|_| cors::preflight(&request)) {
         Some(response) => response,
-        None => answer_route(worker, caller, request).await,
+        None => answer_one_host(worker, caller, request).await,
     };
     if let Some(origin) = page {
         cors::let_read(&mut response, origin);
     }
     response
+}
+
+/// Answers a request by its route, unless it has two hosts.
+async fn answer_one_host(worker: &Rc<Worker>, caller: &Caller, request: Request<Incoming>) -> Response {
+    match caller_check::has_one_host(&request) {
+        Ok(()) => answer_route(worker, caller, request).await,
+        Err(problem) => problem.into_response(),
+    }
 }
 
 /// Answers a request by its route.
@@ -232,6 +238,9 @@ fn may_enter(
     }
     let rules = worker.state.rules();
     caller_check::may_call(route.check, &rules, worker, caller, request)?;
+    if route.operation == Operation::Metrics && caller.reads_metrics_openly() {
+        return Ok(None);
+    }
     admin::may_enter(route.access, &rules, worker, caller, request.headers())
 }
 
@@ -255,7 +264,7 @@ async fn operate(
         Operation::Return => Box::pin(permit::give_back(worker, caller, request)).await,
         Operation::Renew => Box::pin(permit::renew(worker, caller, request)).await,
         Operation::Observe => Box::pin(observe::answer(worker, caller, request)).await,
-        Operation::OpenApi => Ok(openapi::answer(caller.listener)),
+        Operation::OpenApi => Ok(openapi::answer(caller.listener, worker.admin_handler.as_deref())),
         Operation::Health => Ok(admin::health()),
         Operation::Ready => Ok(admin::ready(worker)),
         Operation::Metrics => {

@@ -20,20 +20,35 @@ use crate::admin::{HealthAnswer, LimitsAnswer, PoliciesAnswer, RedisHealthAnswer
 use crate::bounds::TAKES_PER_BATCH_MAX;
 #[cfg(feature = "consumers")]
 use crate::consumers::JsonShape;
+use crate::handler::AdminHandler;
 use crate::listener::ListenerKind;
 
-/// Serves the document of the listener that got the request.
-pub(super) fn answer(kind: ListenerKind) -> Response {
+/// Serves the document of the listener that got the request, with the routes of its handler.
+pub(super) fn answer(kind: ListenerKind, handler: Option<&dyn AdminHandler>) -> Response {
+    let bytes = match handler.filter(|_| kind.is_administration()) {
+        None => kept(kind),
+        Some(handler) => {
+            let mut document = document(kind);
+            if let Some(paths) = document["paths"].as_object_mut() {
+                paths.extend(handler.openapi_paths());
+            }
+            Bytes::from(document.to_string())
+        }
+    };
+    let mut response = Response::new(Body::new(bytes));
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response
+}
+
+/// The document without a handler, which never changes.
+fn kept(kind: ListenerKind) -> Bytes {
     static DECISIONS: OnceLock<Bytes> = OnceLock::new();
     static ADMINISTRATION: OnceLock<Bytes> = OnceLock::new();
     let kept = match kind {
-        ListenerKind::Administration => &ADMINISTRATION,
+        kind if kind.is_administration() => &ADMINISTRATION,
         _ => &DECISIONS,
     };
-    let bytes = kept.get_or_init(|| Bytes::from(document(kind).to_string()));
-    let mut response = Response::new(Body::new(bytes.clone()));
-    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    response
+    kept.get_or_init(|| Bytes::from(document(kind).to_string())).clone()
 }
 
 /// The document of a listener.
@@ -49,7 +64,7 @@ pub(super) fn document(kind: ListenerKind) -> Value {
         path[route.method.as_str().to_lowercase()] = describe(route, &mut schemas);
     }
     let title = match kind {
-        ListenerKind::Administration => "Tollway: administration",
+        kind if kind.is_administration() => "Tollway: administration",
         _ => "Tollway: decisions",
     };
     json!({

@@ -172,7 +172,14 @@ impl Problem {
     }
 
     pub(super) fn no_such_path(path: &str, known: &[&str]) -> Self {
-        let detail = format!("there is no path {:?}; there are {}", shortened(path), known.join(", "));
+        let dashboard = match path {
+            "/" => {
+                "; the dashboard is at the address for administration: `admin` in [server], or `tollway dashboard`"
+            }
+            _ => "",
+        };
+        let (path, known) = (shortened(path), known.join(", "));
+        let detail = format!("there is no path {path:?}; there are {known}{dashboard}");
         Self::new(StatusCode::NOT_FOUND, "urn:tollway:no-such-path", "no such path", detail)
     }
 

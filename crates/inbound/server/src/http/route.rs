@@ -97,7 +97,7 @@ pub(crate) const fn administration(
 }
 
 /// All but those of consumers, the most frequent first.
-static ROUTES: [Route; 21] = [
+static ROUTES: [Route; 20] = [
     decision(Method::POST, "/v1/take", Operation::Take, CallerCheck::HostAndPage),
     decision(Method::GET, "/v1/authorize", Operation::Authorize, CallerCheck::Proxied),
     decision(Method::POST, "/v1/authorize", Operation::Authorize, CallerCheck::Proxied),
@@ -123,14 +123,6 @@ static ROUTES: [Route; 21] = [
         Access::Write,
     ),
     administration(Method::GET, "/health/redis", Operation::RedisHealth, Access::Open),
-    Route {
-        listener: ListenerKind::Metrics,
-        method: Method::GET,
-        path: "/metrics",
-        operation: Operation::Metrics,
-        access: Access::Read,
-        check: CallerCheck::HostAndPage,
-    },
 ];
 
 #[cfg(not(feature = "consumers"))]
@@ -138,7 +130,16 @@ static CONSUMER_ROUTES: [Route; 0] = [];
 
 /// The routes of a listener.
 pub(crate) fn routes(kind: ListenerKind) -> impl Iterator<Item = &'static Route> {
-    ROUTES.iter().chain(&CONSUMER_ROUTES).filter(move |route| route.listener == kind)
+    let table = match kind {
+        ListenerKind::Program => ListenerKind::Administration,
+        kind => kind,
+    };
+    ROUTES.iter().chain(&CONSUMER_ROUTES).filter(move |route| route.listener == table)
+}
+
+/// Whether a route has this path, whatever its method.
+pub(crate) fn has_path(kind: ListenerKind, path: &str) -> bool {
+    routes(kind).any(|route| matches(route.path, path).is_some())
 }
 
 /// A route with the values of its parameters.

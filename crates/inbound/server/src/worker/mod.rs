@@ -26,7 +26,7 @@ use crate::charge_budget::ChargeBudget;
 use crate::connection::{self, Arrival};
 use crate::counts::count;
 use crate::grpc::Grpc;
-use crate::handler::HttpHandler;
+use crate::handler::{AdminHandler, HttpHandler};
 use crate::http::Http;
 use crate::known_policies::KnownPolicies;
 use crate::listener::ListenerKind;
@@ -41,6 +41,8 @@ pub(crate) struct Worker {
     pub(crate) http: Http,
     /// Of a gateway's worker.
     pub(crate) handler: Option<Rc<dyn HttpHandler>>,
+    /// Of the administration's worker.
+    pub(crate) admin_handler: Option<Rc<dyn AdminHandler>>,
     pub(crate) grpc: Grpc,
     pub(crate) resp: Resp,
     /// Charges in flight to the store.
@@ -85,6 +87,7 @@ impl Worker {
     fn new(state: Arc<ServerState>, workers: usize) -> Self {
         Self {
             handler: state.make_handler.as_ref().map(|make| make()),
+            admin_handler: state.make_admin_handler.as_ref().map(|make| make()),
             state,
             policies: KnownPolicies::default(),
             http: Http::new(),

@@ -53,7 +53,7 @@ impl Running {
             ListenerKind::Decisions => "listen",
             ListenerKind::Grpc => "grpc",
             ListenerKind::Resp => "resp",
-            ListenerKind::Administration | ListenerKind::Metrics | ListenerKind::Gateway => "admin",
+            ListenerKind::Administration | ListenerKind::Program | ListenerKind::Gateway => "admin",
         };
         self.addresses[key].as_str().unwrap().parse().unwrap()
     }

@@ -66,6 +66,11 @@ impl PipelineConfig {
         self.stages.iter_mut().for_each(|stage| stage.in_folder(folder));
     }
 
+    /// The names of its stages, the first one first.
+    pub fn stage_names(&self) -> Vec<Name> {
+        self.stages.iter().map(|stage| stage.name.clone()).collect()
+    }
+
     /// The policies that its stages take from.
     pub fn policies(&self) -> BTreeSet<String> {
         self.stages.iter().flat_map(|stage| stage.take.amounts().into_keys()).collect()

@@ -87,6 +87,14 @@ impl EngineUrl {
         }
     }
 
+    /// Whether a process runs the pipeline of this engine. None: it cannot tell, because any machine may.
+    pub fn is_run(&self) -> Option<bool> {
+        match self {
+            Self::Sqlite(file) => Some(SocketEngine::is_served(file)),
+            Self::Postgres(_) | Self::Sqs(_) => None,
+        }
+    }
+
     #[cfg(feature = "postgres")]
     fn shared(&self) -> Result<Arc<dyn Engine>, EngineError> {
         match self {

@@ -218,7 +218,7 @@ impl RunnerBuilder {
             history: Mutex::new(history),
             started_at,
             own_events: self.own_events,
-            raised: Mutex::default(),
+            raised: Arc::default(),
             health: EngineHealth::default(),
             paused_here: Mutex::default(),
             wake: Notify::new(),

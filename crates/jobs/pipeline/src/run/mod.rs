@@ -36,7 +36,7 @@ use tollway_core::{Clock, Name, Span, Subject, Timestamp};
 pub use builder::{RunError, RunnerBuilder};
 pub use outage::EngineOutage;
 pub use own_events::{CallTimes, LastError, OwnEvents};
-pub use runner_view::RunnerView;
+pub use runner_view::{AlarmView, RunnerView};
 
 use self::active::ActiveClaims;
 use self::alarm::Alarm;
@@ -97,7 +97,7 @@ struct Run {
     started_at: Timestamp,
     /// What this process did in each stage.
     own_events: OwnEvents,
-    raised: Mutex<Vec<Alarm>>,
+    raised: Arc<Mutex<Vec<Alarm>>>,
     health: EngineHealth,
     /// Stages that this process has paused, because too many of their jobs failed or their handler does not start.
     paused_here: Mutex<BTreeSet<Name>>,
@@ -159,6 +159,16 @@ impl Runner {
         RunnerBuilder::new(engine, limiter)
     }
 
+    /// What keeps its jobs.
+    pub fn engine(&self) -> &dyn Engine {
+        &*self.run.engine
+    }
+
+    /// Its time.
+    pub fn now(&self) -> Timestamp {
+        self.run.now()
+    }
+
     /// How far every stage is, at which rate, and when all may be done.
     pub async fn progress(&self) -> Result<Progress, EngineError> {
         progress::read(&self.run).await
@@ -171,8 +181,9 @@ impl Runner {
 
     /// What this process knows beside the jobs, whenever it is called: also after the runner has ended.
     pub fn view(&self) -> impl Fn() -> RunnerView + Send + Sync + 'static {
-        let (own, unreachable) = (self.run.own_events.clone(), self.run.unreachable.clone());
-        move || RunnerView::of(&own, &unreachable)
+        let Run { own_events, unreachable, raised, .. } = &*self.run;
+        let (own, unreachable, raised) = (own_events.clone(), unreachable.clone(), raised.clone());
+        move || RunnerView::of(&own, &unreachable, &lock(&raised))
     }
 
     /// Since when the engine has not answered, and why; none: it answers.

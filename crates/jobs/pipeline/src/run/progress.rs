@@ -1,12 +1,18 @@
-//! How far a pipeline is: counts, rate and estimated end, as data.
+//! How far a pipeline is: counts, rate and estimated end, as data. Its JSON is that of `status --json`.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
+use serde::Serialize;
+use serde::ser::{SerializeMap, Serializer};
+use tollway_core::humanize::counted;
 use tollway_core::{Name, Span, Timestamp};
 
 use super::history::{History, attempts_by_stage, of};
 pub use super::unreachable::HandlerOutage;
 use super::{Run, lock};
+use crate::view::StageJobs;
+use crate::view::text::{as_text, some_as_text};
 use crate::{Administration, EngineError, Events, StageCounts, State};
 
 /// The time over which the current rate is measured.
@@ -16,23 +22,28 @@ const RECENT: Span = Span::from_mins(1);
 const RATES_OVER: Span = Span::from_mins(2);
 
 /// How far a pipeline is.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Progress {
     /// When it was read.
+    #[serde(serialize_with = "as_text")]
     pub at: Timestamp,
     /// Its stages, the first one first.
     pub stages: Vec<StageProgress>,
     /// Stages that are not among them and have jobs that have not left: a stage was renamed or removed. No worker claims there.
+    #[serde(rename = "not_in_config", serialize_with = "as_stage_jobs")]
     pub unlisted: Vec<StageCounts>,
     /// Jobs done a minute in all stages, measured over the last minute; none: too early to say.
     pub per_minute: Option<f64>,
     /// Attempts that are still to be made, if every job hands on as many as those before it.
+    #[serde(rename = "attempts_left")]
     pub left: f64,
     /// The same of each stage.
+    #[serde(skip)]
     pub left_by_stage: Vec<f64>,
     /// When all may be done. None: too early to say, or no end is in sight, as `stands` says.
     pub eta: Option<Eta>,
     /// Why no end is in sight.
+    #[serde(rename = "no_eta_because", serialize_with = "some_as_text")]
     pub stands: Option<Stands>,
 }
 
@@ -41,16 +52,35 @@ pub struct Progress {
 pub enum Stands {
     /// These stages are paused and have jobs, or jobs will come to them.
     Paused(Vec<Name>),
-    /// All that is left are jobs that wait for their groups.
-    Held,
+    /// All that is left are so many jobs that wait for their groups.
+    Held(u64),
+}
+
+impl fmt::Display for Stands {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Paused(stages) => {
+                let names = stages.iter().map(Name::as_str).collect::<Vec<_>>().join(", ");
+                let are = if stages.len() == 1 { "is" } else { "are" };
+                write!(f, "no end in sight while {names} {are} paused")
+            }
+            Self::Held(jobs) => {
+                let wait = if *jobs == 1 { "waits for its group" } else { "wait for their groups" };
+                let held = counted(*jobs, "jobs");
+                write!(f, "no end in sight: only {held} left, which {wait}; see `tollway pipeline why`")
+            }
+        }
+    }
 }
 
 /// When all may be done: between the best and the worst rate of the last minutes in which it ran.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Eta {
     /// At the best rate.
+    #[serde(serialize_with = "as_text")]
     pub earliest: Timestamp,
     /// At the worst rate.
+    #[serde(serialize_with = "as_text")]
     pub latest: Timestamp,
     /// What has moved it.
     pub moved: Option<Moved>,
@@ -75,6 +105,18 @@ pub struct Moved {
     pub added: f64,
 }
 
+impl Serialize for Moved {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut fields = serializer.serialize_map(None)?;
+        fields.serialize_entry("since", &self.since.to_string())?;
+        fields.serialize_entry("later_by_s", &self.seconds())?;
+        fields.serialize_entry("by_jobs_s", &self.by_jobs)?;
+        fields.serialize_entry("by_rate_s", &self.by_rate)?;
+        fields.serialize_entry("by_stops_s", &self.by_stops)?;
+        fields.end()
+    }
+}
+
 impl Moved {
     /// All of it.
     pub fn seconds(&self) -> i64 {
@@ -83,7 +125,7 @@ impl Moved {
 }
 
 /// How far a stage is.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct StageProgress {
     /// The stage.
     pub stage: Name,
@@ -92,8 +134,10 @@ pub struct StageProgress {
     /// Jobs that can be claimed.
     pub ready: u64,
     /// When ready jobs may go on, if they wait for quota.
+    #[serde(rename = "waiting_for_quota_until", serialize_with = "some_as_text")]
     pub waiting_until: Option<Timestamp>,
     /// Why its jobs wait, if its handler cannot be reached from this process, or from the one that has its SQLite file.
+    #[serde(rename = "handler_unreachable", serialize_with = "as_outage")]
     pub unreachable: Option<HandlerOutage>,
     /// Jobs that run.
     pub running: u64,
@@ -108,9 +152,36 @@ pub struct StageProgress {
     /// Jobs done a minute, measured over the last minute.
     pub per_minute: Option<f64>,
     /// What happened since the engine was made.
+    #[serde(flatten, serialize_with = "as_events")]
     pub events: Events,
     /// The same within the last minute.
+    #[serde(skip)]
     pub recent: Events,
+}
+
+fn as_stage_jobs<S: Serializer>(counts: &[StageCounts], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_seq(counts.iter().map(StageJobs::of))
+}
+
+/// In the socket's protocol, its times are numbers.
+fn as_outage<S: Serializer>(outage: &Option<HandlerOutage>, serializer: S) -> Result<S::Ok, S::Error> {
+    let Some(HandlerOutage { since, next_try_at, error }) = outage else {
+        return serializer.serialize_none();
+    };
+    let times = [("since", since), ("next_try_at", next_try_at)].map(|(name, at)| (name, at.to_string()));
+    serializer.collect_map(times.into_iter().chain([("error", error.clone())]))
+}
+
+/// Those that need a human's eye.
+fn as_events<S: Serializer>(events: &Events, serializer: S) -> Result<S::Ok, S::Error> {
+    let Events { failures, crashes, rate_limited, late, duplicates, .. } = events;
+    serializer.collect_map([
+        ("failures", failures),
+        ("crashes", crashes),
+        ("rate_limited", rate_limited),
+        ("late_answers", late),
+        ("duplicates", duplicates),
+    ])
 }
 
 /// What a runner knows beside the engine.
@@ -123,6 +194,12 @@ pub(super) async fn read(run: &Run) -> Result<Progress, EngineError> {
 }
 
 impl Progress {
+    /// Nothing is known: the engine does not answer.
+    pub(crate) fn unknown(at: Timestamp) -> Self {
+        let (stages, unlisted, left_by_stage) = (Vec::new(), Vec::new(), Vec::new());
+        Self { at, stages, unlisted, per_minute: None, left: 0.0, left_by_stage, eta: None, stands: None }
+    }
+
     /// How far the stages are, as far as the engine knows: for a process beside those that run the pipeline.
     pub async fn read(
         engine: &dyn Administration,
@@ -206,7 +283,7 @@ fn stands(stages: &[StageProgress]) -> Option<Stands> {
     let held = sum(|stage| stage.held);
     match paused.is_empty() {
         false => Some(Stands::Paused(paused)),
-        true if held > 0 && sum(StageProgress::open_jobs) == held => Some(Stands::Held),
+        true if held > 0 && sum(StageProgress::open_jobs) == held => Some(Stands::Held(held)),
         true => None,
     }
 }
@@ -219,6 +296,15 @@ impl StageProgress {
 }
 
 impl Progress {
+    /// When the jobs that are left for a stage may be done, at its rate of the last minute. None: too early to say, or it stands.
+    pub fn stage_eta(&self, stage: &Name) -> Option<Timestamp> {
+        let index = self.stages.iter().position(|known| known.stage == *stage)?;
+        let (known, left) = (&self.stages[index], *self.left_by_stage.get(index)?);
+        let rate = known.per_minute.filter(|rate| *rate > 0.0 && !known.paused)?;
+        let eta = self.at.plus(Span::from_micros((left / rate * 6e7) as u64));
+        Some(known.waiting_until.map_or(eta, |until| eta.max(until)))
+    }
+
     /// The end is not before this time.
     #[must_use]
     pub fn not_before(mut self, at: Timestamp) -> Self {
@@ -335,7 +421,7 @@ mod tests {
         assert_eq!(stands(&[paused(stage("a", 0, 0)), stage("b", 1, 0)]), None, "nothing is there");
         let ends = StageProgress { running: 2, ..paused(stage("a", 0, 0)) };
         assert_eq!(stands(&[ends]), None, "what runs comes to its end");
-        assert_eq!(stands(&[stage("a", 0, 0), stage("b", 0, 3)]), Some(Stands::Held));
+        assert_eq!(stands(&[stage("a", 0, 0), stage("b", 0, 3)]), Some(Stands::Held(3)));
         assert_eq!(stands(&[stage("a", 1, 0), stage("b", 0, 3)]), None);
         assert_eq!(stands(&[stage("a", 0, 0)]), None);
     }

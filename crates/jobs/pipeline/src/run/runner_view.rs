@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use tollway_core::Name;
 
+use super::alarm::Alarm;
 use super::own_events::{CallTimes, LastError, OwnEvents};
 use super::unreachable::{HandlerOutage, UnreachableHandlers};
 
@@ -17,12 +18,39 @@ pub struct RunnerView {
     pub calls: BTreeMap<Name, CallTimes>,
     /// The newest error of all stages.
     pub last_error: Option<LastError>,
+    /// The conditions that are true now and need a human. Earlier versions do not say them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub alarms: Vec<AlarmView>,
+}
+
+/// An alarm, as it appears in JSON.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AlarmView {
+    /// Its name, for machines.
+    pub alarm: String,
+    /// The stage it is about.
+    pub stage: Option<Name>,
+    /// What it says.
+    pub text: String,
+}
+
+impl AlarmView {
+    /// An alarm as data.
+    pub fn of(alarm: &Alarm) -> Self {
+        Self { alarm: alarm.name().to_owned(), stage: alarm.stage().cloned(), text: alarm.to_string() }
+    }
 }
 
 impl RunnerView {
-    pub(super) fn of(own: &OwnEvents, unreachable: &UnreachableHandlers) -> Self {
+    pub(super) fn of(own: &OwnEvents, unreachable: &UnreachableHandlers, alarms: &[Alarm]) -> Self {
         let stages = own.by_stage().into_keys();
         let calls = stages.filter_map(|stage| own.call_times(&stage).map(|calls| (stage, calls)));
-        Self { unreachable: unreachable.known(), calls: calls.collect(), last_error: own.last_error() }
+        let alarms = alarms.iter().map(AlarmView::of).collect();
+        Self {
+            unreachable: unreachable.known(),
+            calls: calls.collect(),
+            last_error: own.last_error(),
+            alarms,
+        }
     }
 }

@@ -6,7 +6,8 @@ use tollway_core::Name;
 
 use super::error::RecordFault;
 use super::fields::Fields;
-use crate::{Evidence, JobCost, MovedJob, NewJob};
+use crate::view::AttemptView;
+use crate::{JobCost, MovedJob, NewJob};
 
 /// The field that only exported jobs have.
 const SIGN: &str = "dead_letter";
@@ -51,7 +52,7 @@ pub fn export(dead: &MovedJob) -> serde_json::Result<String> {
             rate_limited: job.rate_limited,
             created_at: job.created_at.to_string(),
             died_at: job.changed_at.to_string(),
-            attempts: evidence.iter().map(ExportedAttempt::new).collect(),
+            attempts: evidence.iter().map(AttemptView::new).collect(),
         },
     })
 }
@@ -78,34 +79,7 @@ struct DeadLetter<'a> {
     rate_limited: u32,
     created_at: String,
     died_at: String,
-    attempts: Vec<ExportedAttempt<'a>>,
-}
-
-/// An attempt, as it appears in JSON.
-#[derive(Serialize)]
-pub struct ExportedAttempt<'a> {
-    number: u64,
-    cause: &'static str,
-    error: &'a str,
-    detail: &'a str,
-    worker: &'a str,
-    started_at: String,
-    ended_at: String,
-}
-
-impl<'a> ExportedAttempt<'a> {
-    /// The attempt of this evidence.
-    pub fn new(evidence: &'a Evidence) -> Self {
-        Self {
-            number: evidence.number,
-            cause: evidence.attempt.cause().as_str(),
-            error: evidence.attempt.error(),
-            detail: evidence.attempt.details(),
-            worker: &evidence.worker,
-            started_at: evidence.started_at.to_string(),
-            ended_at: evidence.ended_at.to_string(),
-        }
-    }
+    attempts: Vec<AttemptView>,
 }
 
 /// Whether a record is an exported job.

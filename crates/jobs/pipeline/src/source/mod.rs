@@ -52,7 +52,7 @@ use std::fmt;
 use tollway_core::{Name, Timestamp};
 
 pub use error::{InputError, RecordError, RecordFault};
-pub use exported::{ExportedAttempt, export};
+pub use exported::export;
 pub use input::{Format, Records};
 pub use object::Objects;
 pub use pattern::{Pattern, PatternError, Template};

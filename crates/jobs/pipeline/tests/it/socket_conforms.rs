@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tollway_core::{Name, Span, Timestamp};
 use tollway_pipeline::conformance::{self, Effort};
 use tollway_pipeline::run::progress::{HandlerOutage, Progress};
-use tollway_pipeline::run::{CallTimes, LastError, RunnerView};
+use tollway_pipeline::run::{AlarmView, CallTimes, LastError, RunnerView};
 use tollway_pipeline::{Administration, Engine, EngineFault, SocketEngine, SocketServer, SqliteEngine};
 
 /// A command that reaches a running pipeline over its socket finds the same engine.
@@ -78,6 +78,11 @@ async fn commands_see_what_the_runner_knows() {
         unreachable: [(stage.clone(), outage.clone())].into(),
         calls: [(stage.clone(), calls)].into(),
         last_error: Some(LastError { at, stage: stage.clone(), error: "page 7".to_owned() }),
+        alarms: vec![AlarmView {
+            alarm: "dead_letters".to_owned(),
+            stage: Some(stage.clone()),
+            text: "10".to_owned(),
+        }],
     };
     let shown = view.clone();
     server.show(move || shown.clone());

@@ -97,6 +97,12 @@ impl Incidents {
         kept.push_back(incident);
     }
 
+    /// How many are kept, and when the last one was.
+    fn count_and_last(&self) -> (usize, Option<Timestamp>) {
+        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        (kept.len(), kept.back().map(|incident| incident.at))
+    }
+
     fn all(&self) -> Vec<Incident> {
         let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         kept.iter().map(|incident| Incident::clone(incident)).collect()
@@ -107,6 +113,11 @@ impl Limiter {
     /// The last incidents of this process, the oldest first: calls that a vendor refused although they had a permit.
     pub fn incidents(&self) -> Vec<Incident> {
         self.registry().state().incidents.all()
+    }
+
+    /// How many incidents of this process are kept, and when the last one was.
+    pub fn incidents_count_and_last(&self) -> (usize, Option<Timestamp>) {
+        self.registry().state().incidents.count_and_last()
     }
 
     /// Sends incidents from now on to this destination, too. False if there is one of its name already.

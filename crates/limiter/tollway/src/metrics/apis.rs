@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tollway_core::{Name, Span, Timestamp};
 
+use super::refusals::{ApiRefusal, LastRefusals};
 use crate::Limiter;
 
 /// Why a vendor refuses; the values of the label `kind`.
@@ -36,6 +37,7 @@ pub struct ApiFigures {
     /// By the local clock, in microseconds.
     held_until: AtomicU64,
     refusals: [AtomicU64; REFUSAL_KINDS.len()],
+    last_refusals: LastRefusals,
     /// Limits come from the config, so there are few.
     not_sent: Mutex<BTreeMap<NotSent, u64>>,
 }
@@ -80,7 +82,18 @@ impl ApiFigures {
         labelled.map(|((whose, reason), count)| (whose, reason, count)).collect()
     }
 
-    pub(super) fn rate(&self) -> Option<u64> {
+    /// Keeps a refusal for a page that shows the last ones.
+    pub fn note_refusal(&self, refusal: ApiRefusal) {
+        self.last_refusals.note(refusal);
+    }
+
+    /// The last refusals of this process, the newest first.
+    pub fn last_refusals(&self) -> Vec<ApiRefusal> {
+        self.last_refusals.newest_first()
+    }
+
+    /// The rate in force, in millionths of a call a second; `None` if it is not known.
+    pub fn rate(&self) -> Option<u64> {
         Some(self.rate.load(Ordering::Relaxed)).filter(|rate| *rate > 0)
     }
 
@@ -88,7 +101,8 @@ impl ApiFigures {
         self.available.load(Ordering::Relaxed)
     }
 
-    pub(super) fn ceiling(&self) -> Option<u64> {
+    /// The vendor's limit as it was measured, in millionths of a call a second.
+    pub fn ceiling(&self) -> Option<u64> {
         Some(self.ceiling.load(Ordering::Relaxed)).filter(|ceiling| *ceiling > 0)
     }
 
@@ -97,7 +111,14 @@ impl ApiFigures {
         self.held_until.load(Ordering::Relaxed).saturating_sub(now.as_micros())
     }
 
-    pub(super) fn refusals(&self) -> impl Iterator<Item = (&'static str, u64)> {
+    /// Until when the vendor holds calls back, by the local clock.
+    pub fn held_until(&self, now: Timestamp) -> Option<Timestamp> {
+        let until = Timestamp::from_micros(self.held_until.load(Ordering::Relaxed));
+        (until > now).then_some(until)
+    }
+
+    /// How often the vendor refused, by the kind of refusal.
+    pub fn refusals(&self) -> impl Iterator<Item = (&'static str, u64)> {
         REFUSAL_KINDS.into_iter().zip(self.refusals.iter().map(|count| count.load(Ordering::Relaxed)))
     }
 }

@@ -1,12 +1,14 @@
 //! What happened under one policy, counted so that threads do not wait for each other.
 
 use std::cell::Cell;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use tollway_core::bounds::LIMITS_PER_POLICY_MAX;
 use tollway_core::{Cost, Histogram, Limit, Name};
 
+use super::subjects::{SubjectWatch, WatchedSubjects};
 use super::used_ratio::DenialWindow;
 use super::waiting::WaitingCallers;
 use crate::LimitUsage;
@@ -22,6 +24,9 @@ pub(crate) struct PolicyCounts {
     cells: [ThreadCounts; CELLS],
     /// Whether a take used the policy's shared subject.
     pub(super) is_shared: AtomicBool,
+    /// Whether a take named a subject.
+    pub(super) has_subjects: AtomicBool,
+    pub(super) subjects: WatchedSubjects,
     pub(super) failed: AtomicU64,
     pub(super) would_deny: AtomicU64,
     pub(super) incidents: AtomicU64,
@@ -43,13 +48,15 @@ struct ThreadCounts {
 }
 
 impl PolicyCounts {
-    pub(super) fn new(policy: &str, units: &[Name], limits: &[Limit]) -> Self {
+    pub(super) fn new(policy: &str, units: &[Name], limits: &[Limit], watch: &Arc<SubjectWatch>) -> Self {
         let unit_of = |limit: &Limit| units.iter().position(|unit| unit == limit.unit());
         Self {
             policy: policy.to_owned(),
             limits: limits.iter().map(|limit| (limit.name().clone(), unit_of(limit))).collect(),
             cells: Default::default(),
             is_shared: AtomicBool::new(false),
+            has_subjects: AtomicBool::new(false),
+            subjects: WatchedSubjects::new(watch),
             failed: AtomicU64::new(0),
             would_deny: AtomicU64::new(0),
             incidents: AtomicU64::new(0),
@@ -61,8 +68,12 @@ impl PolicyCounts {
     }
 
     pub(crate) fn granted(&self, subject: &str, cost: &Cost) {
-        if subject.is_empty() && !self.is_shared.load(Ordering::Relaxed) {
-            self.is_shared.store(true, Ordering::Relaxed);
+        let known = if subject.is_empty() { &self.is_shared } else { &self.has_subjects };
+        if !known.load(Ordering::Relaxed) {
+            known.store(true, Ordering::Relaxed);
+        }
+        if self.subjects.is_watched() && !subject.is_empty() {
+            self.subjects.note(subject, true);
         }
         let cell = self.own_cell();
         cell.granted.fetch_add(1, Ordering::Relaxed);
@@ -70,6 +81,13 @@ impl PolicyCounts {
             if *amount > 0 {
                 counter.fetch_add(*amount, Ordering::Relaxed);
             }
+        }
+    }
+
+    /// A take for this subject was denied, while subjects are noted.
+    pub(crate) fn note_denied(&self, subject: &str) {
+        if self.subjects.is_watched() && !subject.is_empty() {
+            self.subjects.note(subject, false);
         }
     }
 
@@ -90,6 +108,11 @@ impl PolicyCounts {
 
     pub(crate) fn failed(&self) {
         self.failed.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Whether subjects of takes are noted now.
+    pub(crate) fn notes_subjects(&self) -> bool {
+        self.subjects.is_watched()
     }
 
     pub(crate) fn would_deny(&self) {

@@ -2,8 +2,11 @@
 
 mod apis;
 mod catalogue;
+mod counted;
 mod counts;
 mod gather;
+mod refusals;
+mod subjects;
 mod text;
 mod used_ratio;
 mod waiting;
@@ -19,8 +22,12 @@ use crate::{Permit, TakeError, Taken};
 pub(crate) use apis::AllApiFigures;
 pub use apis::{ApiFigures, NotSent};
 pub use catalogue::{METRICS, Metric, MetricKind};
+pub use counted::CountedPolicy;
 pub(crate) use counts::PolicyCounts;
 pub use gather::{Figure, Sample};
+pub use refusals::{ApiRefusal, RefusedBy};
+use subjects::SubjectWatch;
+pub use subjects::{SubjectTakes, SubjectsSeen};
 pub use text::{prometheus_text, prometheus_text_full};
 pub use waiting::{Waiting, WaitingCaller};
 
@@ -46,6 +53,7 @@ pub(crate) struct Metrics {
     names_of_others: Mutex<HashSet<Name>>,
     of_callers: Arc<PolicyCounts>,
     pub(crate) never_over: AtomicU64,
+    watch: Arc<SubjectWatch>,
     /// Figures that CloudWatch did not take.
     dropped: AtomicU64,
 }
@@ -59,13 +67,15 @@ struct Shape {
 
 impl Metrics {
     pub(crate) fn new() -> Self {
-        let of_callers = Arc::new(PolicyCounts::new(OF_CALLERS, &[], &[]));
+        let watch = Arc::default();
+        let of_callers = Arc::new(PolicyCounts::new(OF_CALLERS, &[], &[], &watch));
         Self {
             policies: Mutex::default(),
-            others: Arc::new(PolicyCounts::new(OTHERS, &[], &[])),
+            others: Arc::new(PolicyCounts::new(OTHERS, &[], &[], &watch)),
             names_of_others: Mutex::default(),
             of_callers,
             never_over: AtomicU64::new(0),
+            watch,
             dropped: AtomicU64::new(0),
         }
     }
@@ -82,7 +92,8 @@ impl Metrics {
             }
             return Arc::clone(&self.others);
         }
-        let new = || Arc::new(PolicyCounts::new(policy.name().as_str(), policy.units(), policy.limits()));
+        let name = policy.name().as_str();
+        let new = || Arc::new(PolicyCounts::new(name, policy.units(), policy.limits(), &self.watch));
         Arc::clone(policies.entry(shape).or_insert_with(new))
     }
 
@@ -97,6 +108,15 @@ impl Metrics {
         names.len().try_into().unwrap_or(u64::MAX)
     }
 
+    /// The counts of each policy that has its own.
+    fn each(&self) -> Vec<Arc<PolicyCounts>> {
+        self.policies.lock().unwrap_or_else(PoisonError::into_inner).values().cloned().collect()
+    }
+
+    fn each_len(&self) -> usize {
+        self.policies.lock().unwrap_or_else(PoisonError::into_inner).len()
+    }
+
     /// Calls this with the counts of every policy, in no order, without copying the list.
     fn for_each(&self, mut read: impl FnMut(&PolicyCounts)) {
         let policies = self.policies.lock().unwrap_or_else(PoisonError::into_inner);
@@ -104,8 +124,7 @@ impl Metrics {
     }
 
     fn all(&self) -> Vec<Arc<PolicyCounts>> {
-        let mut all: Vec<_> =
-            self.policies.lock().unwrap_or_else(PoisonError::into_inner).values().cloned().collect();
+        let mut all = self.each();
         all.sort_by(|one, other| one.policy.cmp(&other.policy));
         all.extend([&self.of_callers, &self.others].map(Arc::clone));
         all

@@ -2,6 +2,7 @@
 
 pub(crate) mod adhoc;
 pub(crate) mod handle;
+mod overview;
 pub(crate) mod registry;
 pub(crate) mod settings;
 pub(crate) mod usage;

@@ -145,6 +145,10 @@ impl Registry {
         policies
     }
 
+    pub(crate) fn policies_len(&self) -> usize {
+        self.policies.load().len()
+    }
+
     pub(crate) fn generation(&self) -> u64 {
         self.generation.load(Ordering::Acquire)
     }

@@ -129,7 +129,7 @@ fn read_usage(_: &BoundCharges, outcome: Outcome) -> Result<Usage, TakeError> {
     usage_in(outcome)
 }
 
-fn usage_in(outcome: Outcome) -> Result<Usage, TakeError> {
+pub(super) fn usage_in(outcome: Outcome) -> Result<Usage, TakeError> {
     let Outcome::Peeked(charges) = outcome else { return Err(wrong_answer().into()) };
     let show = |(limit, reading): (&Limit, &Reading)| LimitUsage {
         name: limit.name().clone(),

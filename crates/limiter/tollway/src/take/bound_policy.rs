@@ -124,7 +124,10 @@ impl BoundPolicy {
         if let (Some(counts), Some(decided)) = (self.counts(), decided) {
             match decided {
                 FastDecision::Granted { .. } => counts.granted(subject, cost),
-                FastDecision::Denied { limit, .. } => counts.denied(*limit, cost),
+                FastDecision::Denied { limit, .. } => {
+                    counts.denied(*limit, cost);
+                    counts.note_denied(subject);
+                }
             }
         }
     }

@@ -6,10 +6,11 @@ use std::time::Duration;
 
 use smallvec::SmallVec;
 use tollway_core::{
-    Charge, ChargeStatus, Decision, Denial, FastDecision, Limit, Policy, TakeOutcome, Timestamp,
+    Charge, ChargeStatus, Decision, Denial, FastDecision, Limit, Policy, Subject, TakeOutcome, Timestamp,
 };
 
 use crate::TakeError;
+use crate::metrics::PolicyCounts;
 use crate::take::bound_charges::BoundCharges;
 use crate::take::bound_policy::BoundPolicy;
 
@@ -19,6 +20,8 @@ pub struct Denied {
     /// The policy that denied.
     bound: Arc<BoundPolicy>,
     denial: Denial,
+    /// Present while subjects are noted. Boxed, so that a denial stays small.
+    subject: Option<Box<Subject>>,
     /// When it was decided.
     now: Timestamp,
     /// What the take asked of the limit that denied it; 0 on the fast path, which counts where it decides.
@@ -32,8 +35,12 @@ impl Denied {
         let none = Denial { retry_at: decision.now, charge: 0, limit: 0, held: false };
         let denial = decision.denial().copied().unwrap_or(none);
         let bound = Arc::clone(charges.bound(denial.charge));
-        let units = charges.charges().get(denial.charge).map_or(0, |charge| units_of(charge, denial.limit));
-        Self { bound, denial, now: decision.now, units, decision: OnceLock::from(Box::new(decision)) }
+        let charge = charges.charges().get(denial.charge);
+        let units = charge.map_or(0, |charge| units_of(charge, denial.limit));
+        let notes = bound.counts().is_some_and(PolicyCounts::notes_subjects);
+        let subject = charge.filter(|_| notes).map(|charge| Box::new(charge.subject.clone()));
+        let now = decision.now;
+        Self { bound, denial, subject, now, units, decision: OnceLock::from(Box::new(decision)) }
     }
 
     pub(crate) fn fast(bound: Arc<BoundPolicy>, decided: FastDecision) -> Self {
@@ -45,7 +52,7 @@ impl Denied {
                 (now, Denial { retry_at: now, charge: 0, limit: 0, held: false })
             }
         };
-        Self { bound, denial, now, units: 0, decision: OnceLock::new() }
+        Self { bound, denial, subject: None, now, units: 0, decision: OnceLock::new() }
     }
 
     pub(crate) fn with_readings(self, charges: SmallVec<[ChargeStatus; 1]>) -> Self {
@@ -73,6 +80,9 @@ impl Denied {
     pub(crate) fn count(&self) {
         if let Some(counts) = self.bound.counts() {
             counts.denied_units(self.denial.limit, self.units);
+            if let Some(subject) = &self.subject {
+                counts.note_denied(subject.as_str());
+            }
         }
     }
 

@@ -1,5 +1,6 @@
 //! A limit: one rule, such as `200 requests / minute`, checked when it is built.
 
+mod booked;
 mod calendar;
 mod draft;
 mod kinds;

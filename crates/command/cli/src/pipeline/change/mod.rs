@@ -1,18 +1,16 @@
 //! Changes of every job that matches: `dead redrive`, `dead drop`, `cancel`, `prioritize`.
 //!
-//! `steps` applies a change, `rate` slows it down, `display` shows how far it is, `confirm` asks before it.
+//! `steps` applies a change, `display` shows how far it is, `confirm` asks before it.
 
 mod confirm;
 mod display;
-mod rate;
 mod steps;
 
 use serde_json::{Map, Value, json};
-use tollway::core::Name;
+use tollway_pipeline::view::{JobChange, JobRate, Matched, find, find_dead, states_of};
 use tollway_pipeline::{Change, Engine, Filter, PipelineConfig, State};
 
 use super::filter::Selection;
-use super::job_view::{find_in, only_dead, states_of};
 use super::session::{Which, runtime};
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
@@ -21,9 +19,7 @@ use crate::output::{GOOD, Output};
 pub(super) use confirm::Confirmation;
 #[cfg(feature = "aws")]
 pub(super) use display::Display;
-pub(super) use rate::JobRate;
 pub(super) use steps::Stepped;
-use steps::Steps;
 
 /// What a command asks for.
 pub(super) struct Request<'a> {
@@ -57,54 +53,37 @@ pub(super) fn apply(request: &Request<'_>, which: &Which, context: &Context) -> 
     request.check()?;
     let runtime = runtime()?;
     let engine = runtime.block_on(config.engine.open_for_command(false))?;
-    let filter = runtime.block_on(request.filter(&config, &*engine))?;
-    let found = runtime.block_on(count_by_state(&*engine, &filter, request.change))?;
-    let total: u64 = found.iter().map(|(_, jobs)| jobs).sum();
-    let most = total.min(request.limit.unwrap_or(u64::MAX));
+    let change = JobChange {
+        filter: runtime.block_on(request.filter(&config, &*engine))?,
+        change: request.change,
+        limit: request.limit,
+        rate: request.rate.cloned(),
+    };
+    let found = runtime.block_on(change.matched(&*engine))?;
     let output = context.output();
-    if let Some(named) = request.selection.one_job().filter(|_| total == 0) {
+    if let Some(named) = request.selection.jobs().one_job().filter(|_| found.matched == 0) {
         return Err(runtime.block_on(request.not_applicable(&named, &*engine)));
     }
-    let paused = runtime.block_on(request.paused_stages(&filter, &*engine))?;
-    if request.dry_run || total == 0 {
-        request.print_dry(&found, total, most, output)?;
-        request.remark_on(&paused, &found, output);
+    if request.dry_run || found.matched == 0 {
+        request.print_dry(&found, output)?;
+        request.remark_on(&found, output);
         return Ok(Exit::DONE);
     }
     // Other commands and the pipeline itself must not wait for an answer of the user.
     drop(engine);
-    let what = format!("{} {}{}", request.words.present, counted(most, request.words.noun), states(&found));
+    let (most, states) = (found.most, states(&found.states));
+    let what = format!("{} {}{states}", request.words.present, counted(most, request.words.noun));
     if let Some(confirmation) = request.confirmation
         && !confirmation.given(&what, output)?
     {
         output.note("nothing was changed");
         return Ok(Exit::FAILED);
     }
-    let steps = Steps { config: &config, filter, change: request.change, most, rate: request.rate, context };
-    let stepped = runtime.block_on(async {
-        let engine = config.engine.open_for_command(false).await?;
-        steps.run(engine).await
-    })?;
+    let slow = request.rate.is_some();
+    let stepped = runtime.block_on(steps::run(change.steps(most), &config, most, slow, context))?;
     let exit = request.print(&stepped, most, output)?;
-    request.remark_on(&paused, &found, output);
+    request.remark_on(&found, output);
     Ok(exit)
-}
-
-/// How many jobs the change applies to, in each state.
-async fn count_by_state(
-    engine: &dyn Engine,
-    filter: &Filter,
-    change: Change,
-) -> Result<Vec<(State, u64)>, Failure> {
-    let mut found = Vec::new();
-    let wanted = |state: &State| change.applies_to(*state) && filter.state.is_none_or(|only| only == *state);
-    for state in State::ALL.into_iter().filter(wanted) {
-        let jobs = engine.matching(Filter { state: Some(state), ..filter.clone() }).await?;
-        if jobs > 0 {
-            found.push((state, jobs));
-        }
-    }
-    Ok(found)
 }
 
 /// `: 9 ready, 3 running`, if the jobs are in several states.
@@ -130,47 +109,32 @@ impl Request<'_> {
     }
 
     async fn filter(&self, config: &PipelineConfig, engine: &dyn Engine) -> Result<Filter, Failure> {
-        let Some(job) = self.job else { return self.selection.filter(self.state, config, engine).await };
-        let job = only_dead(find_in(engine, job).await?, job)?;
+        let Some(job) = self.job else {
+            return Ok(self.selection.jobs().check(self.state, config, engine).await?);
+        };
+        let job = find_dead(engine, job).await?;
         Ok(Filter { job: Some(job.id), state: self.state, ..Filter::default() })
     }
 
     /// The job that was named is not there, or is in another state.
     async fn not_applicable(&self, named: &str, engine: &dyn Engine) -> Failure {
-        match find_in(engine, named).await {
+        match find(engine, named).await {
             Ok(found) => {
                 let (present, states) = (&self.words.present, states_of(&found));
                 Failure::new(Exit::FAILED, format!("cannot {present} {named:?}: it is {states}"))
                     .advise("`tollway pipeline why` explains a job in any state")
             }
-            Err(missing) => missing,
+            Err(missing) => missing.into(),
         }
-    }
-
-    /// Stages that are paused, and get jobs that are tried again.
-    async fn paused_stages(&self, filter: &Filter, engine: &dyn Engine) -> Result<Vec<Name>, Failure> {
-        let mut paused = Vec::new();
-        if self.change != Change::Redrive {
-            return Ok(paused);
-        }
-        for settings in engine.stages().await?.into_iter().filter(|settings| settings.paused) {
-            let stage = settings.stage;
-            let fits = filter.stage.as_ref().is_none_or(|only| *only == stage);
-            let there = Filter { stage: Some(stage.clone()), state: Some(State::Dead), ..filter.clone() };
-            if fits && engine.matching(there).await? > 0 {
-                paused.push(stage);
-            }
-        }
-        Ok(paused)
     }
 
     /// What the user should know of what was changed.
-    fn remark_on(&self, paused: &[Name], found: &[(State, u64)], output: &Output) {
-        for stage in paused {
+    fn remark_on(&self, found: &Matched, output: &Output) {
+        for stage in &found.paused {
             output
                 .note(format_args!("{stage} is paused: its jobs wait for `tollway pipeline resume {stage}`"));
         }
-        let running = found.iter().find(|(state, _)| *state == State::Running);
+        let running = found.states.iter().find(|(state, _)| *state == State::Running);
         if let Some((_, jobs)) = running.filter(|_| self.change == Change::Cancel) {
             let jobs = match jobs {
                 1 => "1 of them is running: its call is".to_owned(),
@@ -182,24 +146,20 @@ impl Request<'_> {
         }
     }
 
-    pub(super) fn print_dry(
-        &self,
-        found: &[(State, u64)],
-        total: u64,
-        most: u64,
-        output: &Output,
-    ) -> Result<(), Failure> {
+    pub(super) fn print_dry(&self, found: &Matched, output: &Output) -> Result<(), Failure> {
         let Words { noun, present, .. } = &self.words;
+        let Matched { matched, most, states: by_state, .. } = found;
         if output.is_json() {
-            let by_state = found.iter().map(|(state, jobs)| (state.as_str().to_owned(), Value::from(*jobs)));
+            let by_state =
+                by_state.iter().map(|(state, jobs)| (state.as_str().to_owned(), Value::from(*jobs)));
             let by_state: Map<String, Value> = by_state.collect();
             let fields =
-                json!({ "dry_run": self.dry_run, "matched": total, "changed": 0, "states": by_state });
+                json!({ "dry_run": self.dry_run, "matched": matched, "changed": 0, "states": by_state });
             return output.json(&fields);
         }
-        match total {
+        match matched {
             0 => output.line(format_args!("no {} match", noun)),
-            _ => output.line(format_args!("would {present} {}{}", counted(most, noun), states(found))),
+            _ => output.line(format_args!("would {present} {}{}", counted(*most, noun), states(by_state))),
         }
     }
 

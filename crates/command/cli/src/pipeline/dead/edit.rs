@@ -3,13 +3,13 @@
 use std::io::{self, Read};
 
 use serde_json::json;
-use tollway_pipeline::{Edit, Edited, Job, JobCost, bounds};
+use tollway_pipeline::view::{correct, shell_word};
+use tollway_pipeline::{Edit, Job, JobCost, bounds};
 
 use super::editor::{self, Outcome};
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
 use crate::output::GOOD;
-use crate::pipeline::job_view::{command, shell_word};
 use crate::pipeline::session::{Session, Which};
 
 /// Correct a dead letter: its data, priority or cost
@@ -71,27 +71,14 @@ pub(super) fn run(arguments: &Arguments, which: &Which, context: &Context) -> Re
 
 fn store(job: &Job, edit: Edit, which: &Which, context: &Context) -> Result<Exit, Failure> {
     let session = Session::open(which, context, false)?;
-    let now = super::find_dead(&session, &job.id.to_string())?;
-    if now.data != job.data || now.claim_number != job.claim_number {
-        return Err(Failure::new(Exit::FAILED, format!("dead letter {} was changed meanwhile", job.id))
-            .advise("look at it again, and repeat the edit"));
-    }
-    match session.wait(session.engine.edit(job.id, edit, session.now()))? {
-        Edited::Changed => {}
-        Edited::Refused(state) => {
-            return Err(Failure::new(Exit::FAILED, format!("job {} is {state} meanwhile", job.id)));
-        }
-        Edited::Missing => {
-            return Err(Failure::not_found(format!("job {} does not exist any more", job.id)));
-        }
-    }
+    session.wait(correct(&*session.engine, job, edit, session.now()))?;
     let output = context.output();
     if output.is_json() {
         output.json(&json!({ "id": job.id.get(), "edited": true }))?;
         return Ok(Exit::DONE);
     }
     output.line(format_args!("{GOOD}edited{GOOD:#} dead letter {}", job.id))?;
-    output.note(format_args!("try it again: {}", command(which, &format!("dead redrive --id {}", job.id))));
+    output.note(format_args!("try it again: {}", which.command(&format!("dead redrive --id {}", job.id))));
     Ok(Exit::DONE)
 }
 

@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 
 use tollway_pipeline::source::export;
+use tollway_pipeline::view::JobPages;
 use tollway_pipeline::{MovedJob, State};
 
-use super::list::each_page;
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
 use crate::humanize::counted;
@@ -32,19 +32,19 @@ pub(crate) struct Arguments {
 
 pub(super) fn run(arguments: &Arguments, which: &Which, context: &Context) -> Result<Exit, Failure> {
     let session = Session::open(which, context, false)?;
-    let filter = arguments.filter.filter(Some(State::Dead), &session.config, &*session.engine);
-    let filter = session.wait(filter)?;
+    let engine = &*session.engine;
+    let filter = session.wait(arguments.filter.jobs().check(Some(State::Dead), &session.config, engine))?;
     let mut lines = LinesOut::new(arguments.output.as_deref(), context.output())?;
-    each_page(&session, &filter, |jobs| {
-        for job in jobs {
-            let evidence = session.wait(session.engine.evidence(job.id))?;
+    let mut pages = JobPages::new(filter);
+    'pages: while let Some(page) = session.wait(pages.next(engine))? {
+        for job in page {
+            let evidence = session.wait(engine.evidence(job.id))?;
             let line = export(&MovedJob { job, evidence }).map_err(std::io::Error::from)?;
             if !lines.line(&line)? {
-                return Ok(false);
+                break 'pages;
             }
         }
-        Ok(true)
-    })?;
+    }
     let exported = counted(lines.lines, "dead letters");
     lines.finish(&exported)?;
     Ok(Exit::DONE)

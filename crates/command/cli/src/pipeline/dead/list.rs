@@ -1,9 +1,9 @@
 //! `pipeline dead list`.
 
 use clap::ValueEnum;
-use serde::Serialize;
 use tollway::Timestamp;
-use tollway_pipeline::{Filter, Job, JobId, State, bounds};
+use tollway_pipeline::State;
+use tollway_pipeline::view::{DeadLetterKinds, DeadLetters, JobView, KindOf};
 
 use super::grouped;
 use crate::context::Context;
@@ -12,7 +12,6 @@ use crate::humanize::{self, count};
 use crate::layout::{COLUMNS, cut, printable, printable_name};
 use crate::output::{FAINT, Output, STRONG};
 use crate::pipeline::filter::FilterArguments;
-use crate::pipeline::job_view::JobJson;
 use crate::pipeline::session::{Session, Which};
 
 /// List dead letters, or count them by their error
@@ -37,43 +36,46 @@ pub(crate) struct Arguments {
 
 /// What dead letters are counted by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(super) enum GroupBy {
+enum GroupBy {
     Error,
     Stage,
     Group,
 }
 
+impl From<GroupBy> for KindOf {
+    fn from(by: GroupBy) -> Self {
+        match by {
+            GroupBy::Error => Self::Error,
+            GroupBy::Stage => Self::Stage,
+            GroupBy::Group => Self::Group,
+        }
+    }
+}
+
 pub(super) fn run(arguments: &Arguments, which: &Which, context: &Context) -> Result<Exit, Failure> {
     let session = Session::open(which, context, false)?;
-    let filter = arguments.filter.filter(Some(State::Dead), &session.config, &*session.engine);
-    let filter = session.wait(filter)?;
+    let engine = &*session.engine;
+    let filter = session.wait(arguments.filter.jobs().check(Some(State::Dead), &session.config, engine))?;
+    let limit = usize::try_from(arguments.limit).unwrap_or(usize::MAX);
     if let Some(by) = arguments.group_by {
-        return grouped::run(by, filter, arguments.limit, &session);
+        let kinds = session.wait(DeadLetterKinds::count(engine, filter, by.into(), limit))?;
+        return grouped::print(&kinds, context.output());
     }
-    let found = session.wait(session.engine.matching(filter.clone()))?;
+    let dead = session.wait(DeadLetters::read(engine, filter, limit))?;
     let output = context.output();
-    let mut listed: Vec<Job> = Vec::new();
-    let mut left = arguments.limit;
-    each_page(&session, &filter, |jobs| {
-        let taken = jobs.into_iter().take(usize::try_from(left).unwrap_or(usize::MAX));
-        // Without the data, which a list does not show.
-        listed.extend(taken.map(|job| Job { data: String::new(), ..job }));
-        left = arguments.limit.saturating_sub(listed.len() as u64);
-        Ok(left > 0)
-    })?;
     if output.is_json() {
-        output.json(&Listed { found, dead_letters: listed.iter().map(JobJson::new).collect() })?;
+        output.json(&dead)?;
         return Ok(Exit::DONE);
     }
-    if listed.is_empty() {
+    if dead.dead_letters.is_empty() {
         output.line("no dead letters")?;
     }
-    for job in &listed {
+    for job in &dead.dead_letters {
         write(job, session.now(), output)?;
     }
-    let shown = listed.len() as u64;
-    if found > shown {
-        let (shown, found) = (count(shown), count(found));
+    let shown = dead.dead_letters.len() as u64;
+    if dead.found > shown {
+        let (shown, found) = (count(shown), count(dead.found));
         output.note(format_args!(
             "{shown} of {found} dead letters; --limit shows more, --group-by error counts them"
         ));
@@ -81,29 +83,7 @@ pub(super) fn run(arguments: &Arguments, which: &Which, context: &Context) -> Re
     Ok(Exit::DONE)
 }
 
-#[derive(Serialize)]
-struct Listed<'j> {
-    found: u64,
-    dead_letters: Vec<JobJson<'j>>,
-}
-
-/// Hands pages of jobs to a function until it wants no more.
-pub(super) fn each_page(
-    session: &Session<'_>,
-    filter: &Filter,
-    mut page: impl FnMut(Vec<Job>) -> Result<bool, Failure>,
-) -> Result<(), Failure> {
-    let mut after: Option<JobId> = None;
-    loop {
-        let found = session.wait(session.engine.scan(filter.clone(), after, bounds::PAGE_MAX))?;
-        after = found.next;
-        if !page(found.items)? || after.is_none() {
-            return Ok(());
-        }
-    }
-}
-
-fn write(job: &Job, now: Timestamp, output: &Output) -> Result<(), Failure> {
+fn write(job: &JobView, now: Timestamp, output: &Output) -> Result<(), Failure> {
     let (id, stage) = (job.id.to_string(), &job.stage);
     let died = humanize::moment(job.changed_at, now);
     let room = COLUMNS.saturating_sub(id.len() + stage.as_str().len() + died.len() + 6).max(20);

@@ -11,9 +11,8 @@ mod move_task;
 mod redrive;
 mod show;
 
-use tollway_pipeline::Job;
+use tollway_pipeline::{Job, view};
 
-use super::job_view::{find, only_dead};
 use super::session::{Session, Which};
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
@@ -62,7 +61,7 @@ pub(super) fn run(arguments: &Arguments, which: &Which, context: &Context) -> Re
 
 /// The dead letter of this number or key.
 fn find_dead(session: &Session<'_>, id_or_key: &str) -> Result<Job, Failure> {
-    only_dead(find(session, id_or_key)?, id_or_key)
+    session.wait(view::find_dead(&*session.engine, id_or_key))
 }
 
 /// Which dead letter.

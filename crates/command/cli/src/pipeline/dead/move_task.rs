@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use tollway_pipeline::view::{JobRate, Matched};
 use tollway_pipeline::{
     Administration, EngineError, Filter, MOVES_PER_SECOND_MAX, MoveProgress, MoveState, MoveTask,
     PipelineConfig, SqsEngine, StageCounts, State,
@@ -10,7 +11,7 @@ use tollway_pipeline::{
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
 use crate::humanize::{count, counted};
-use crate::pipeline::change::{Display, JobRate, Request, Stepped};
+use crate::pipeline::change::{Display, Request, Stepped};
 use crate::pipeline::interrupt::Interrupt;
 use crate::pipeline::session::runtime;
 
@@ -34,12 +35,13 @@ pub(super) fn run(
     runtime()?.block_on(async {
         let engine = SqsEngine::open(&config.engine)?;
         engine.check_queues().await?;
-        let filter = request.selection.filter(request.state, config, &engine).await?;
+        let filter = request.selection.jobs().check(request.state, config, &engine).await?;
         let dead = stages_with_dead(&engine, &filter).await?;
         let total: u64 = dead.iter().map(|counts| counts.of(State::Dead)).sum();
         if request.dry_run || total == 0 {
-            let found: Vec<_> = [(State::Dead, total)].into_iter().filter(|_| total > 0).collect();
-            request.print_dry(&found, total, total, context.output())?;
+            let states = if total > 0 { vec![(State::Dead, total)] } else { Vec::new() };
+            let found = Matched { matched: total, most: total, states, paused: Vec::new() };
+            request.print_dry(&found, context.output())?;
             return Ok(Exit::DONE);
         }
         let mut interrupt = Interrupt::listen()?;

@@ -1,10 +1,11 @@
 //! `pipeline dead redrive`: dead letters are tried again.
 
+use tollway_pipeline::view::JobRate;
 use tollway_pipeline::{Change, EngineUrl, State};
 
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
-use crate::pipeline::change::{self, JobRate, Request, Words};
+use crate::pipeline::change::{self, Request, Words};
 use crate::pipeline::filter::Selection;
 use crate::pipeline::session::Which;
 
@@ -67,7 +68,7 @@ pub(super) fn run(arguments: &Arguments, which: &Which, context: &Context) -> Re
 }
 
 fn with_move_task(request: &Request<'_>, which: &Which, context: &Context) -> Result<Exit, Failure> {
-    if request.job.is_some() || !request.selection.takes_whole_stages() || request.limit.is_some() {
+    if request.job.is_some() || !request.selection.jobs().takes_whole_stages() || request.limit.is_some() {
         let message = "a move task knows no filter: it takes all dead letters of a stage, or of all";
         return Err(Failure::usage(message).advise("leave --move-task out: the same command does it"));
     }

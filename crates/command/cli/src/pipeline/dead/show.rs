@@ -1,11 +1,13 @@
 //! `pipeline dead show`: one dead letter in full.
 
+use tollway_pipeline::view::JobView;
+
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
 use crate::humanize;
 use crate::layout::{printable, printable_lines, printable_name};
 use crate::output::STRONG;
-use crate::pipeline::job_view::{JobJson, command, field, tries, write_attempts};
+use crate::pipeline::job_text::{field, tries, write_attempts};
 use crate::pipeline::json_text::indent;
 use crate::pipeline::session::{Session, Which};
 
@@ -25,7 +27,7 @@ pub(super) fn run(arguments: &Arguments, which: &Which, context: &Context) -> Re
     let evidence = session.wait(session.engine.evidence(job.id))?;
     let output = context.output();
     if output.is_json() {
-        output.json(&JobJson::in_full(&job, &evidence))?;
+        output.json(&JobView::in_full(&job, &evidence))?;
         return Ok(Exit::DONE);
     }
     let now = session.now();
@@ -49,7 +51,7 @@ pub(super) fn run(arguments: &Arguments, which: &Which, context: &Context) -> Re
         write_attempts(&evidence, true, now, output)?;
     }
     let id = job.id;
-    output.note(format_args!("correct it: {}", command(which, &format!("dead edit {id}"))));
-    output.note(format_args!("try again:  {}", command(which, &format!("dead redrive --id {id}"))));
+    output.note(format_args!("correct it: {}", which.command(&format!("dead edit {id}"))));
+    output.note(format_args!("try again:  {}", which.command(&format!("dead redrive --id {id}"))));
     Ok(Exit::DONE)
 }

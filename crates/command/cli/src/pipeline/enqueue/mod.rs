@@ -12,6 +12,7 @@ use clap::ValueEnum;
 use tollway::core::read_span;
 use tollway::{Span, Timestamp};
 use tollway_pipeline::source::{Format, Records, Source};
+use tollway_pipeline::view::stage_of;
 
 use super::session::{Session, Which};
 use crate::context::Context;
@@ -134,7 +135,7 @@ impl Arguments {
     ) -> Result<Source, Failure> {
         let mut source = configured.clone();
         if let Some(stage) = &self.stage {
-            source.stage = super::session::stage_of(config, stage)?;
+            source.stage = stage_of(config, stage)?;
         }
         if !self.key.is_empty() {
             source.key.clone_from(&self.key);

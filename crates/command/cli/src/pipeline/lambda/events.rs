@@ -10,13 +10,14 @@ use tollway_config::ConfigFile;
 use tollway_pipeline::lambda::{
     EVENT_BYTES_MAX, Invocation, LambdaWorker, RETURN_BEFORE, RuntimeApi, SqsEvent,
 };
+use tollway_pipeline::view::stage_of;
 use tollway_pipeline::{EngineUrl, SqsEngine};
 
 use super::Arguments;
 use super::figures::Figures;
 use crate::context::{Context, WholeConfig};
 use crate::failure::{Exit, Failure};
-use crate::pipeline::session::{Which, runtime, stage_of};
+use crate::pipeline::session::{Which, runtime};
 use crate::serve;
 use crate::serve::log::{self, Level};
 

@@ -36,11 +36,10 @@ impl Figures {
             }
             None => None,
         };
-        let stages = config.stages.iter().map(|stage| stage.name.clone()).collect();
         Ok(Self {
             publisher,
             pipeline: config.name.to_string(),
-            stages,
+            stages: config.stage_names(),
             engine,
             own,
             limiter: limiter.clone(),

@@ -1,13 +1,13 @@
 //! The work to plan: how many jobs pass each stage, how long one takes, how many run at a time.
 
 use tollway::Span;
+use tollway_pipeline::view::stage_of;
 use tollway_pipeline::{
     EngineUrl, Filter, PipelineConfig, StageConfig, StageCounts, StageSettings, State, bounds,
 };
 
 use super::{Arguments, LATENCY_DEFAULT};
 use crate::failure::Failure;
-use crate::pipeline::session::stage_of;
 
 /// The part of calls that are retries, if the pipeline has not run enough to tell.
 const RETRIES_ASSUMED: f64 = 0.10;

@@ -33,8 +33,8 @@ pub(super) async fn serve(
     limiter: Limiter,
 ) -> Result<Serving, Failure> {
     let samples = samples(config.name.to_string(), runner);
-    let server = Server::for_metrics(limiter, server, address, samples)?;
-    let listeners = Listeners::bind_metrics(address).await.map_err(|error| cannot_listen(address, &error))?;
+    let server = Server::for_program(limiter, server, address, samples)?;
+    let listeners = Listeners::bind_program(address).await.map_err(|error| cannot_listen(address, &error))?;
     for (_, address) in listeners.addresses() {
         let scheme = if server.has_tls() { "https" } else { "http" };
         tracing::info!("metrics at {scheme}://{address}/metrics");

@@ -23,16 +23,14 @@ use tollway_cloudwatch::CloudWatchConfig;
 use tollway_pipeline::run::metrics::samples_of_process;
 use tollway_pipeline::run::progress::Progress;
 use tollway_pipeline::run::{OwnEvents, Runner};
+use tollway_pipeline::view::{PipelineView, not_in_config, stage_of};
 use tollway_pipeline::{Engine, EngineError, PipelineConfig};
 
-use super::live::{Live, stderr_width};
-use super::quota::Quota;
-use super::session::{Which, runtime, stage_of};
-use super::stage_names::{move_command, not_in_config, remark};
+use super::session::{Which, runtime};
+use super::stage_names::{move_command, remark};
 use crate::cloudwatch::Publishing;
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
-use crate::layout::COLUMNS;
 use crate::serve::log::{self, Format, Level};
 use alarms::PipelineAlarms;
 use reload::Follower;
@@ -144,14 +142,7 @@ async fn work(arguments: &Arguments, which: &Which, context: &Context) -> Result
         publish(file.config().cloudwatch(), &config, &engine, runner.own_events(), &limiter).await?;
     warn_at_start(&config, &*engine).await;
     let screen = Screen::new(context.output(), &config);
-    let mut running = Running {
-        config,
-        runner: &runner,
-        limiter: &limiter,
-        engine: &*engine,
-        screen,
-        stay: arguments.stay,
-    };
+    let mut running = Running { config, runner: &runner, limiter: &limiter, screen, stay: arguments.stay };
     let follower = Follower::new(file, which, &running.config.engine);
     let stopped = running.watch(&mut stops, follower, hangups).await;
     running.screen.close();
@@ -211,7 +202,7 @@ async fn publish(
     own: OwnEvents,
     limiter: &Limiter,
 ) -> Result<Option<Publishing>, Failure> {
-    let stages: Arc<[Name]> = config.stages.iter().map(|stage| stage.name.clone()).collect();
+    let stages: Arc<[Name]> = config.stage_names().into();
     let source = (config.name.to_string(), engine.clone(), stages, own, limiter.clone());
     let read = move || {
         let (pipeline, engine, stages, own, limiter) = source.clone();
@@ -233,7 +224,6 @@ struct Running<'r> {
     config: PipelineConfig,
     runner: &'r Runner,
     limiter: &'r Limiter,
-    engine: &'r dyn Engine,
     screen: Screen,
     stay: bool,
 }
@@ -268,16 +258,11 @@ impl Running<'_> {
         }
         let Ok(progress) = self.runner.progress().await else { return };
         if self.screen.is_due(progress.at) {
-            let quota = Quota::read(self.limiter, &self.config, progress.at).await;
-            let progress = quota.complete(progress, &self.config);
-            let live = match self.screen.is_live() {
-                true => {
-                    let own = self.runner.view()();
-                    Live::read(stderr_width(), Some(own), &progress, self.engine).await
-                }
-                false => Live::of_width(COLUMNS),
-            };
-            self.screen.show(&progress, &quota, &live);
+            let mut view = PipelineView::of(progress, &self.config, self.limiter).await;
+            if self.screen.is_live() {
+                view = view.with_live(self.runner.engine(), Some(self.runner.view()())).await;
+            }
+            self.screen.show(&view);
         }
     }
 }

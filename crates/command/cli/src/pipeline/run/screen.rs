@@ -5,12 +5,13 @@ use tollway::{Span, Timestamp};
 use tollway_pipeline::PipelineConfig;
 use tollway_pipeline::run::EngineOutage;
 use tollway_pipeline::run::progress::Progress;
+use tollway_pipeline::view::PipelineView;
 
-use super::super::live::Live;
 use super::super::progress_text::{self, rate};
-use super::super::quota::Quota;
 use super::super::stage_names::remark;
+use super::super::width::stderr_width;
 use crate::humanize::{self, count, counted};
+use crate::layout::COLUMNS;
 use crate::log;
 use crate::output::{Output, STRONG, WARN};
 
@@ -60,13 +61,13 @@ impl Screen {
         self.live.is_some()
     }
 
-    pub(super) fn show(&self, progress: &Progress, quota: &Quota, live: &Live) {
+    pub(super) fn show(&self, view: &PipelineView) {
         match &self.live {
             Some(bar) => {
-                let lines = progress_text::lines(progress, quota, live).join("\n");
+                let lines = progress_text::lines(view, stderr_width().unwrap_or(COLUMNS)).join("\n");
                 bar.set_message(format!("{}\n{lines}", self.title));
             }
-            None => tracing::info!("{}", line(progress)),
+            None => tracing::info!("{}", line(&view.progress)),
         }
     }
 
@@ -124,7 +125,7 @@ fn line(progress: &Progress) -> String {
     let mut parts: Vec<String> = progress.stages.iter().map(stage).collect();
     parts.extend(progress.unlisted.iter().map(remark));
     parts.extend(progress.per_minute.map(|per_minute| format!("{} a minute", rate(per_minute))));
-    parts.extend(progress.stands.as_ref().map(|stands| progress_text::stands_text(stands, progress)));
+    parts.extend(progress.stands.as_ref().map(ToString::to_string));
     parts.extend(progress.eta.as_ref().filter(|_| progress.left > 0.0).map(|eta| {
         let [from, to] = [eta.earliest, eta.latest].map(|at| humanize::span(at.since(progress.at)));
         if from == to { format!("done in {from}") } else { format!("done in {from} to {to}") }

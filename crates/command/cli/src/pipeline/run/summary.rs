@@ -2,9 +2,10 @@
 
 use serde_json::{Value, json};
 use tollway::{Name, Span};
+use tollway_pipeline::view::not_in_config;
 use tollway_pipeline::{Engine, EngineError, PipelineConfig, StageCounts, State};
 
-use super::super::stage_names::{move_command, names, not_in_config, remark};
+use super::super::stage_names::{move_command, names, remark};
 use crate::failure::{Exit, Failure};
 use crate::humanize::{self, count, counted};
 use crate::output::{GOOD, Output, WARN};

@@ -1,17 +1,12 @@
 //! `pipeline why`: one job, and why it is where it is.
-//!
-//! `facts` reads all that is known of it, `reason` puts it into words, `text` writes it.
 
-mod facts;
-mod reason;
 mod text;
 
-use super::job_view::find;
+use tollway_pipeline::view::{JobFacts, Reason, WhyView, find};
+
 use super::session::{Session, Which};
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
-use facts::Facts;
-use reason::Reason;
 
 /// Explain one job: where it is, why it does not run, what to do
 ///
@@ -36,7 +31,7 @@ pub(crate) struct Arguments {
 pub(super) fn run(arguments: &Arguments, which: &Which, context: &Context) -> Result<Exit, Failure> {
     let session = Session::open(which, context, false)?;
     let stage = arguments.stage.as_ref().map(|name| session.stage(name)).transpose()?;
-    let mut jobs = find(&session, &arguments.job)?;
+    let mut jobs = session.wait(find(&*session.engine, &arguments.job))?;
     jobs.retain(|job| stage.as_ref().is_none_or(|stage| job.stage == *stage));
     if jobs.is_empty() {
         return Err(Failure::not_found("no such job is in that stage").advise("leave --stage out"));
@@ -45,13 +40,14 @@ pub(super) fn run(arguments: &Arguments, which: &Which, context: &Context) -> Re
     let limiter = session.limiter().ok();
     let mut explained = Vec::with_capacity(jobs.len());
     for job in jobs {
-        let facts = session.wait(Facts::read(job, &session, limiter.as_ref()))?;
-        let reason = Reason::of(&facts, which);
+        let (engine, config) = (&*session.engine, &session.config);
+        let facts = session.wait(JobFacts::read(job, engine, config, limiter.as_ref(), session.now()))?;
+        let reason = Reason::of(&facts, &which.wording());
         explained.push((facts, reason));
     }
     let output = context.output();
     if output.is_json() {
-        let jobs: Vec<_> = explained.iter().map(|(facts, reason)| facts.to_json(reason)).collect();
+        let jobs: Vec<_> = explained.iter().map(|(facts, reason)| WhyView::new(facts, reason)).collect();
         output.json(&std::collections::BTreeMap::from([("jobs", jobs)]))?;
         return Ok(Exit::DONE);
     }

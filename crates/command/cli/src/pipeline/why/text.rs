@@ -1,19 +1,18 @@
 //! A job as text.
 
 use tollway_pipeline::State;
+use tollway_pipeline::view::{JobFacts, Reason};
 
-use super::facts::Facts;
-use super::reason::Reason;
 use crate::failure::Failure;
 use crate::humanize;
 use crate::layout::{COLUMNS, cut, printable, printable_name, wrap};
 use crate::output::{BAD, FAINT, GOOD, Output, STRONG, WARN};
-use crate::pipeline::job_view::{field, tries, write_attempts};
+use crate::pipeline::job_text::{field, tries, write_attempts};
 
 /// How much of a result is shown.
 const RESULT_CHARS_MAX: usize = 400;
 
-pub(super) fn write(facts: &Facts, reason: &Reason, output: &Output) -> Result<(), Failure> {
+pub(super) fn write(facts: &JobFacts, reason: &Reason, output: &Output) -> Result<(), Failure> {
     let job = &facts.job;
     let mut key = wrap(&printable_name(&job.key), COLUMNS - 20).into_iter();
     let first = key.next().unwrap_or_default();

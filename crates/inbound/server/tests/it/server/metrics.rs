@@ -145,7 +145,7 @@ fn metrics_of_a_program_need_a_token_beyond_this_machine() {
     let read_token = Some(Token::File(file.path().to_owned()));
     let guarded = ServerConfig { read_token, ..ServerConfig::default() };
     let at = |address: &str, config: &ServerConfig| {
-        Server::for_metrics(limiter.clone(), config, address.parse().unwrap(), samples.clone()).err()
+        Server::for_program(limiter.clone(), config, address.parse().unwrap(), samples.clone()).err()
     };
     let refused = at("0.0.0.0:0", &ServerConfig::default());
     assert!(matches!(refused, Some(ServeError::OpenMetrics(_))), "{refused:?}");

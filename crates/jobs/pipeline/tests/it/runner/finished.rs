@@ -101,7 +101,7 @@ async fn groups_wait_for_jobs_of_a_stage_that_was_renamed() {
     let runner = start().await.unwrap();
     runner.finished().await.unwrap();
     assert_eq!(counts(&lab, "upload", State::Held).await, 1, "its group is not complete");
-    assert_eq!(runner.progress().await.unwrap().stands, Some(Stands::Held));
+    assert_eq!(runner.progress().await.unwrap().stands, Some(Stands::Held(1)));
     let moved = lab.engine.move_to_stage(&name("autotag"), &name("tag"), None, 9, lab.now()).await.unwrap();
     assert_eq!((moved.jobs, counts(&lab, "upload", State::Held).await), (1, 1));
     runner.finished().await.unwrap();

@@ -1,38 +1,38 @@
-//! `--rate`: so many jobs in a period, evenly.
+//! So many jobs in a period, evenly.
 
-use tollway::{Limit, Span};
+use tollway::Limit;
+use tollway_core::Span;
 
 /// So many jobs in a period.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct JobRate {
+pub struct JobRate {
     jobs: u64,
     period: Span,
 }
 
 impl JobRate {
     /// Reads `100 / minute`, or `5000 jobs / day`.
-    pub(crate) fn read(text: &str) -> Result<Self, String> {
+    pub fn read(text: &str) -> Result<Self, String> {
         let wrong = || "not a rate; write it like \"100 / minute\" or \"5000 / day\"".to_owned();
         let limit: Limit = text.parse().map_err(|_| wrong())?;
         Ok(Self { jobs: limit.amount(), period: limit.period().ok_or_else(wrong)? })
     }
 
     /// How many jobs may be done this long after the beginning: one at once, the others evenly.
-    pub(super) fn allows(&self, since: Span) -> u64 {
+    pub fn allows(&self, since: Span) -> u64 {
         let jobs =
             u128::from(since.as_micros()) * u128::from(self.jobs) / u128::from(self.period.as_micros());
         u64::try_from(jobs).unwrap_or(u64::MAX).saturating_add(1)
     }
 
     /// How many jobs a second, rounded down.
-    #[cfg(feature = "aws")]
-    pub(in crate::pipeline) fn per_second(&self) -> u64 {
+    pub fn per_second(&self) -> u64 {
         let jobs = u128::from(self.jobs) * u128::from(Span::from_secs(1).as_micros());
         u64::try_from(jobs / u128::from(self.period.as_micros())).unwrap_or(u64::MAX)
     }
 
     /// How long after the beginning one more than these may be done.
-    pub(super) fn next_after(&self, jobs: u64) -> Span {
+    pub fn next_after(&self, jobs: u64) -> Span {
         let micros = u128::from(jobs) * u128::from(self.period.as_micros());
         Span::from_micros(u64::try_from(micros.div_ceil(u128::from(self.jobs))).unwrap_or(u64::MAX))
     }
@@ -43,7 +43,6 @@ mod tests {
     use super::*;
 
     #[test]
-    #[cfg(feature = "aws")]
     fn jobs_a_second_are_rounded_down() {
         for (rate, per_second) in [("119 / minute", 1), ("59 / minute", 0), ("500 / second", 500)] {
             assert_eq!(JobRate::read(rate).unwrap().per_second(), per_second, "{rate}");

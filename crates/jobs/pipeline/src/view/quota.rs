@@ -1,13 +1,14 @@
 //! What the stages take from, and how much of it is used.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
-use tollway::core::{Algorithm, Name};
-use tollway::{Denied, Limit, LimitUsage, Limiter, Span, Timestamp};
-use tollway_pipeline::run::progress::Progress;
-use tollway_pipeline::{JobCost, PipelineConfig};
+use serde::Serialize;
+use serde::ser::{SerializeMap, Serializer};
+use tollway::{Denied, Limit, LimitUsage, Limiter};
+use tollway_core::{Algorithm, Name, Span, Timestamp};
 
-use crate::meters::{closed_until, window_start};
+use crate::run::progress::Progress;
+use crate::{JobCost, PipelineConfig};
 
 /// Less than this between the store's time and the pipeline's is the time of the call itself.
 const SAME_CLOCK: Span = Span::from_secs(1);
@@ -22,25 +23,44 @@ pub(super) struct Quota {
 }
 
 /// The limits of a policy; empty if the store did not answer.
-#[derive(Debug)]
-pub(super) struct PolicyQuota {
-    pub(super) name: String,
-    pub(super) limits: Vec<LimitQuota>,
+#[derive(Clone, Debug, Serialize)]
+pub struct PolicyQuota {
+    /// The policy.
+    #[serde(rename = "policy")]
+    pub name: String,
+    /// Its limits.
+    pub limits: Vec<LimitQuota>,
 }
 
 /// What a limit shows.
-#[derive(Debug)]
-pub(super) struct LimitQuota {
-    pub(super) usage: LimitUsage,
+#[derive(Clone, Debug)]
+pub struct LimitQuota {
+    /// Its figures.
+    pub usage: LimitUsage,
     limit: Limit,
     /// The end of the running window, if takes are booked past it.
-    pub(super) closed_until: Option<Timestamp>,
+    pub closed_until: Option<Timestamp>,
+}
+
+impl Serialize for LimitQuota {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Self { usage, closed_until, .. } = self;
+        let mut fields = serializer.serialize_map(None)?;
+        fields.serialize_entry("limit", usage.name.as_str())?;
+        fields.serialize_entry("unit", usage.unit.as_str())?;
+        fields.serialize_entry("used", &usage.used)?;
+        fields.serialize_entry("capacity", &usage.capacity)?;
+        fields.serialize_entry("reset_at", &usage.resets_at.to_string())?;
+        fields.serialize_entry("as_of", &usage.as_of.to_string())?;
+        fields.serialize_entry("closed_until", &closed_until.map(|until| until.to_string()))?;
+        fields.end()
+    }
 }
 
 impl LimitQuota {
     /// The beginning of the window that the figures are about.
-    pub(super) fn booked_window(&self) -> Timestamp {
-        window_start(&self.limit, self.usage.as_of, self.usage.resets_at)
+    pub fn booked_window(&self) -> Timestamp {
+        self.limit.window_start(self.usage.as_of, self.usage.resets_at)
     }
 
     /// Before when so much more is not granted: each further window has room for the limit's amount.
@@ -94,9 +114,7 @@ impl Quota {
     /// pipeline's time.
     pub(super) async fn read(limiter: &Limiter, config: &PipelineConfig, now: Timestamp) -> Self {
         let mut quota = Self::default();
-        let policies: BTreeSet<String> =
-            config.stages.iter().flat_map(|stage| stage.take.amounts().into_keys()).collect();
-        for policy in policies {
+        for policy in config.policies() {
             quota.policies.push(PolicyQuota::read(policy, limiter, config).await);
         }
         for stage in &config.stages {
@@ -152,7 +170,7 @@ impl PolicyQuota {
         let (Ok(usage), Ok(policy)) = (usage, policy) else { return Self { name, limits: Vec::new() } };
         let now = limiter.clock().now();
         let limits = usage.limits.into_iter().zip(policy.limits()).map(|(usage, limit)| LimitQuota {
-            closed_until: closed_until(limit, usage.as_of, usage.resets_at, now),
+            closed_until: limit.closed_until(usage.as_of, usage.resets_at, now),
             limit: limit.clone(),
             usage,
         });

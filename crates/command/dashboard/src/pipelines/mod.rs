@@ -1,0 +1,206 @@
+//! Pipelines: their stages in each snapshot, and jobs, dead letters and operations on request.
+//!
+//! `source` reaches the jobs, `row` makes the part of a snapshot, `read` and `change` are what operators see and do,
+//! `enqueue` takes jobs over HTTP, `body` reads what was sent. The meaning of it all is `tollway_pipeline::view`'s.
+
+mod body;
+mod change;
+mod enqueue;
+mod read;
+mod row;
+mod source;
+
+use std::sync::Arc;
+
+use hyper::body::Incoming;
+use hyper::{Method, Request};
+use tollway::Timestamp;
+use tollway_pipeline::EngineError;
+use tollway_pipeline::view::ViewError;
+use tollway_server::AdminRight;
+
+pub use source::{OpenEngine, PipelineSource};
+
+use crate::answer::{Answer, Problem};
+use crate::dashboard::Shared;
+use crate::handler::Asked;
+use crate::routes::{Route, change, read_jobs};
+use crate::snapshot::PipelineRow;
+use source::Pipeline;
+
+/// What is asked of a pipeline, or done to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Operation {
+    View,
+    Jobs,
+    Job,
+    Dead,
+    Enqueue,
+    Redrive,
+    Drop,
+    Pause,
+    Resume,
+    Concurrency,
+    Edit,
+}
+
+/// The routes of pipelines.
+pub(crate) static ROUTES: [Route; 11] = [
+    read_jobs(
+        "/v1/view/pipelines/{pipeline}",
+        Operation::View,
+        AdminRight::Overview,
+        &[],
+        "One pipeline, as `tollway pipeline status --json` has it.",
+    ),
+    read_jobs(
+        "/v1/view/pipelines/{pipeline}/jobs",
+        Operation::Jobs,
+        AdminRight::Read,
+        &["stage", "state", "error", "group", "search", "from"],
+        "Jobs that match, 50 at a time; `from` is `next` of the page before.",
+    ),
+    read_jobs(
+        "/v1/view/pipelines/{pipeline}/jobs/{id}",
+        Operation::Job,
+        AdminRight::Read,
+        &[],
+        "One job, and why it is where it is, as `tollway pipeline why --json` has it.",
+    ),
+    read_jobs(
+        "/v1/view/pipelines/{pipeline}/dead",
+        Operation::Dead,
+        AdminRight::Read,
+        &["by", "stage"],
+        "Dead letters, counted by their error, stage or group.",
+    ),
+    change(
+        Method::POST,
+        "/v1/pipelines/{pipeline}/jobs",
+        Operation::Enqueue,
+        &["stage", "again", "key"],
+        "Adds jobs: one JSON object a line, as `tollway pipeline enqueue` reads them; at most 1 MiB.",
+    ),
+    change(
+        Method::POST,
+        "/v1/pipelines/{pipeline}/redrive",
+        Operation::Redrive,
+        &[],
+        "Tries dead letters again: all that match, unless there are more than expected.",
+    ),
+    change(
+        Method::POST,
+        "/v1/pipelines/{pipeline}/drop",
+        Operation::Drop,
+        &[],
+        "Drops dead letters: all that match, unless there are more than expected.",
+    ),
+    change(Method::POST, "/v1/pipelines/{pipeline}/pause", Operation::Pause, &[], "Pauses a stage, or all."),
+    change(
+        Method::POST,
+        "/v1/pipelines/{pipeline}/resume",
+        Operation::Resume,
+        &[],
+        "Lets a stage go on, or all.",
+    ),
+    change(
+        Method::POST,
+        "/v1/pipelines/{pipeline}/concurrency",
+        Operation::Concurrency,
+        &[],
+        "Sets how many jobs of a stage may run at a time.",
+    ),
+    change(
+        Method::PUT,
+        "/v1/pipelines/{pipeline}/jobs/{id}/data",
+        Operation::Edit,
+        &[],
+        "Corrects the data of a dead letter.",
+    ),
+];
+
+/// The pipelines of the process.
+pub(crate) struct Pipelines(Vec<Arc<Pipeline>>);
+
+impl Pipelines {
+    pub(crate) fn new(sources: Vec<PipelineSource>) -> Self {
+        Self(sources.into_iter().map(|source| Arc::new(Pipeline::new(source))).collect())
+    }
+
+    /// Reads how far they are, if someone watches.
+    pub(crate) async fn look(&self, watched: bool, now: Timestamp) {
+        if watched {
+            futures_util::future::join_all(self.0.iter().map(|pipeline| pipeline.look(now))).await;
+        }
+    }
+
+    /// As they were read last.
+    pub(crate) fn rows(&self) -> Vec<PipelineRow> {
+        self.0.iter().map(|pipeline| pipeline.row()).collect()
+    }
+
+    /// Kinds and texts of what is wrong with them.
+    pub(crate) fn alarms(&self) -> Vec<(String, String)> {
+        self.0.iter().flat_map(|pipeline| pipeline.alarms()).collect()
+    }
+
+    fn named(&self, name: &str) -> Result<&Arc<Pipeline>, Problem> {
+        self.0.iter().find(|pipeline| pipeline.name() == name).ok_or_else(|| {
+            let name: String = name.chars().take(80).collect();
+            let known: Vec<&str> = self.0.iter().map(|pipeline| pipeline.name()).collect();
+            let known = if known.is_empty() { "no pipelines".to_owned() } else { known.join(", ") };
+            Problem::not_found(format!("there is no pipeline {name:?} here; there are {known}"))
+        })
+    }
+}
+
+/// Answers a request about one pipeline.
+pub(crate) async fn answer(
+    operation: Operation,
+    shared: &Arc<Shared>,
+    asked: &Asked,
+    request: Request<Incoming>,
+) -> Result<Answer, Problem> {
+    let pipeline = shared.pipelines.named(asked.parameter(0))?;
+    match operation {
+        Operation::View => read::view(pipeline, shared).await,
+        Operation::Jobs => read::jobs(pipeline, asked).await,
+        Operation::Job => read::job(pipeline, shared, asked).await,
+        Operation::Dead => read::dead(pipeline, asked).await,
+        Operation::Enqueue => enqueue::answer(pipeline, shared, asked, request).await,
+        Operation::Redrive => change::redrive(pipeline, shared, asked, request).await,
+        Operation::Drop => change::drop_dead(pipeline, shared, asked, request).await,
+        Operation::Pause => change::pause(pipeline, shared, asked, request, true).await,
+        Operation::Resume => change::pause(pipeline, shared, asked, request, false).await,
+        Operation::Concurrency => change::concurrency(pipeline, shared, asked, request).await,
+        Operation::Edit => change::edit(pipeline, shared, asked, request).await,
+    }
+}
+
+impl From<EngineError> for Problem {
+    fn from(error: EngineError) -> Self {
+        match error.fault {
+            tollway_pipeline::EngineFault::Caller => Self::bad_request(error.message),
+            _ => Self::new(
+                503,
+                "urn:tollway:engine-unavailable",
+                "the jobs cannot be reached",
+                error.to_string(),
+            ),
+        }
+    }
+}
+
+impl From<ViewError> for Problem {
+    fn from(error: ViewError) -> Self {
+        let with = |message: String, advice: String| {
+            if advice.is_empty() { message } else { format!("{message}; {advice}") }
+        };
+        match error {
+            ViewError::NotFound { message, advice } => Self::not_found(with(message, advice)),
+            ViewError::Ambiguous { message, advice } => Self::bad_request(with(message, advice)),
+            ViewError::Refused { message, advice } => Self::conflict(with(message, advice)),
+            ViewError::Engine(error) => error.into(),
+        }
+    }
+}
