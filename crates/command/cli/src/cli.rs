@@ -10,8 +10,8 @@ use crate::gateway;
 #[cfg(feature = "vendor")]
 use crate::vendor;
 use crate::{
-    api, completions, doctor, incidents, init, limit, man, plan, policy, provision, reset, run, serve,
-    simulate, take, usage, why,
+    api, completions, dashboard, doctor, incidents, init, limit, man, plan, policy, provision, reset, run,
+    serve, simulate, take, usage, why,
 };
 #[cfg(feature = "pipeline")]
 use crate::{demo, pipeline};
@@ -85,6 +85,7 @@ pub(crate) enum Command {
     Take(take::Arguments),
     Run(run::Arguments),
     Serve(serve::Arguments),
+    Dashboard(dashboard::Arguments),
     #[cfg(feature = "gateway")]
     Gateway(gateway::Arguments),
     Usage(usage::Arguments),

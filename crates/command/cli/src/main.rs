@@ -13,6 +13,7 @@ mod cloudwatch;
 mod complete_names;
 mod completions;
 mod context;
+mod dashboard;
 #[cfg(feature = "pipeline")]
 mod demo;
 mod doctor;
@@ -93,6 +94,7 @@ fn dispatch(command: Command, context: &Context) -> Result<Exit, Failure> {
         Command::Take(arguments) => take::run(&arguments, context),
         Command::Run(arguments) => run::run(&arguments, context),
         Command::Serve(arguments) => serve::run(&arguments, context),
+        Command::Dashboard(arguments) => dashboard::run(&arguments, context),
         #[cfg(feature = "gateway")]
         Command::Gateway(arguments) => gateway::run(&arguments, context),
         Command::Usage(arguments) => usage::run(&arguments, context),

@@ -62,6 +62,11 @@ impl Output {
         !self.quiet && !self.json && !log::is_json() && io::stderr().is_terminal()
     }
 
+    /// Whether a person reads the result as it comes: standard output is a terminal.
+    pub(crate) fn is_interactive(&self) -> bool {
+        !self.quiet && !self.json && io::stdout().is_terminal()
+    }
+
     /// A line of the result as text. Styles are removed where colours are off.
     pub(crate) fn line(&self, text: impl Display) -> Result<(), Failure> {
         self.write(|answer| writeln!(answer, "{text}"))

@@ -41,7 +41,7 @@ impl ListenerKind {
 }
 
 /// The listening sockets of a server.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Listeners(pub(crate) Vec<(ListenerKind, Listener)>);
 
 impl Listeners {
@@ -71,16 +71,17 @@ impl Listeners {
         Ok(Self(vec![(ListenerKind::Gateway, Listener::bind(&config.listen).await?)]))
     }
 
-    /// Opens the administration at the first address that is free, if any is; returns it. For a program whose config names
-    /// none.
+    /// Opens a listener at the first address that is free, if any is; returns it. For an administration whose address the
+    /// config does not name.
     pub async fn bind_first_free(
         &mut self,
+        kind: ListenerKind,
         addresses: impl IntoIterator<Item = SocketAddr>,
     ) -> Option<ListenAddress> {
         for address in addresses {
             if let Ok(listener) = Listener::bind(&ListenAddress::Tcp(address)).await {
                 let address = listener.address();
-                self.0.push((ListenerKind::Administration, listener));
+                self.0.push((kind, listener));
                 return Some(address);
             }
         }

@@ -9,14 +9,16 @@ use std::time::Duration;
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
+use tempfile::TempDir;
 use tokio::runtime::Runtime;
 use tollway::Clock;
 use tollway_memory::WallClock;
 
 use super::alone::Alone;
 use super::audit::{Audit, audit};
+use super::dashboard::{self, Kept, Serving};
 use super::events::Lowering;
-use super::pipeline::Pipeline;
+use super::pipeline::{self, Pipeline};
 use super::quota::Quota;
 use super::screen::Screen;
 use super::state::{DemoState, Plan};
@@ -28,6 +30,9 @@ use crate::output::Output;
 /// How often to poll and to draw.
 const TICK: Duration = Duration::from_millis(100);
 
+/// The file of its jobs.
+const JOBS: &str = "jobs.db";
+
 /// A demo that runs. The runtime is last: processes that are left end with it.
 pub(super) struct Demo {
     pub(super) state: DemoState,
@@ -36,6 +41,7 @@ pub(super) struct Demo {
     pub(super) workers: WorkerProcesses,
     pub(super) pipeline: Pipeline,
     pub(super) alone: Option<AloneDemo>,
+    serving: Option<Serving>,
     pub(super) runtime: Runtime,
 }
 
@@ -47,12 +53,17 @@ pub(super) struct AloneDemo {
 }
 
 /// Runs the demo to its end, or until it is interrupted.
-pub(super) fn drive(plan: Plan, quota: Quota, output: &Output) -> Result<(DemoState, Audit), Failure> {
+pub(super) fn drive(plan: Plan, quota: Quota, output: &Output) -> Result<(DemoState, Audit, Kept), Failure> {
     let interrupted = interruption().map_err(cannot("watch for Ctrl-C"))?;
     let folder = tempfile::Builder::new().prefix("tollway-demo-").tempdir().map_err(|error| {
         cannot("create a folder for its jobs")(error).advise("set $TMPDIR to a writable folder")
     })?;
     let mut demo = Demo::start(plan, quota, folder.path())?;
+    if !output.is_json() && !output.is_quiet() {
+        let serving = demo.serve_dashboard(folder.path())?;
+        output.note(format_args!("dashboard: {}", serving.url));
+        demo.serving = Some(serving);
+    }
     let mut screen = Screen::new(output, &demo.state);
     while !demo.state.is_over() {
         thread::sleep(TICK);
@@ -61,7 +72,7 @@ pub(super) fn drive(plan: Plan, quota: Quota, output: &Output) -> Result<(DemoSt
         screen.show(&demo.state);
     }
     screen.close(&demo.state);
-    demo.stop()
+    demo.stop(interrupted, folder)
 }
 
 impl Demo {
@@ -83,10 +94,15 @@ impl Demo {
                 Some(AloneDemo { jobs: Alone::start(plan.jobs, plan.workers, &workers), vendor, workers })
             }
         };
-        let file = folder.join("jobs.db");
-        let pipeline = runtime.block_on(Pipeline::start(&plan, &quota, &workers, &file))?;
+        let pipeline = runtime.block_on(Pipeline::start(&plan, &quota, &workers, &folder.join(JOBS)))?;
         let state = DemoState::new(plan, quota, started_at);
-        Ok(Self { state, lowering: Lowering::default(), vendor, workers, pipeline, alone, runtime })
+        let (lowering, serving) = (Lowering::default(), None);
+        Ok(Self { state, lowering, vendor, workers, pipeline, alone, serving, runtime })
+    }
+
+    fn serve_dashboard(&self, folder: &Path) -> Result<Serving, Failure> {
+        let stages = pipeline::stages(self.state.plan.workers, &self.workers.command)?;
+        self.runtime.block_on(dashboard::serve(&self.pipeline, stages, &folder.join(JOBS)))
     }
 
     /// Looks at all that runs, and lets happen what is due.
@@ -108,13 +124,17 @@ impl Demo {
     }
 
     /// Stops everything, and checks what became of the jobs.
-    fn stop(self) -> Result<(DemoState, Audit), Failure> {
-        let Self { mut state, vendor, pipeline, alone, runtime, .. } = self;
+    fn stop(
+        self,
+        interrupted: Arc<AtomicBool>,
+        folder: TempDir,
+    ) -> Result<(DemoState, Audit, Kept), Failure> {
+        let Self { mut state, vendor, pipeline, alone, serving, runtime, .. } = self;
         let records = runtime.block_on(pipeline.stop())?;
         let audit = audit(state.plan.jobs, &records, &vendor.served());
         state.tollway.tally = vendor.tally();
-        drop((alone, runtime));
-        Ok((state, audit))
+        drop(alone);
+        Ok((state, audit, Kept { serving, interrupted, _folder: folder, _runtime: runtime }))
     }
 }
 

@@ -3,10 +3,11 @@
 //! `vendor` is the API and counts calls by its `quota` (`tally`). `documents` is the work. `worker` is a process that reads
 //! jobs (`protocol`) and calls the vendor; `worker_processes` says how it is started. `pipeline` runs workers under Tollway,
 //! `alone` without it. `driver` runs the demo and updates its `state`; `events` is what happens on the way. `panel`, `row`
-//! and `screen` draw it; `audit` and `report` sum up.
+//! and `screen` draw it; `audit` and `report` sum up. `dashboard` shows it in a browser, too.
 
 mod alone;
 mod audit;
+mod dashboard;
 mod documents;
 mod driver;
 mod events;
@@ -56,6 +57,7 @@ Examples:
   tollway demo --without                          beside the same workers without Tollway
   tollway demo --without=retry-after              which obey the vendor's Retry-After
   tollway demo --workers 32 --limit 500           more workers, higher limit
+  tollway demo --keep                             keep its dashboard open at the end
   tollway demo --jobs 60 --limit 40 --json        a short run with JSON output
 
 Exits with 1 if, under Tollway, the vendor refused a call or a job was lost, done twice or not done.
@@ -66,7 +68,8 @@ Ctrl-C ends the demo early; it still prints the report.";
 /// Starts a local vendor API that allows 200 requests a minute and refuses the rest. 500 jobs pass two stages, each with a
 /// call to the vendor, in eight worker processes. On the way the vendor lowers its limit for two minutes, a worker is
 /// killed, and three jobs fail until their data is corrected. A minute takes 5 seconds here, the demo half a minute. It
-/// needs no config, keeps its jobs in a temporary folder and removes it at the end.
+/// needs no config, keeps its jobs in a temporary folder and removes it at the end. Its dashboard is at the address that it
+/// prints first.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
@@ -85,6 +88,9 @@ pub(crate) struct Arguments {
     /// Run the same workers without Tollway beside it; refused, they call again
     #[arg(long, value_name = "WHEN", num_args = 0..=1, require_equals = true, default_missing_value = "at-once")]
     without: Option<AfterRefusal>,
+    /// Keep the dashboard open after the last job, until Ctrl-C
+    #[arg(long)]
+    keep: bool,
     /// Internal: be a worker and register in this folder
     #[arg(long, hide = true, value_name = "FOLDER", requires = "vendor")]
     as_worker: Option<PathBuf>,
@@ -99,9 +105,14 @@ pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<Exit, Fail
         return worker::work(folder, vendor, without);
     }
     let plan = Plan { jobs, workers, without };
-    let (state, audit) = driver::drive(plan, Quota::new(limit, minute), context.output())?;
+    let (state, audit, kept) = driver::drive(plan, Quota::new(limit, minute), context.output())?;
     let report = Report::of(&state, audit);
     report.say(context.output())?;
+    if let Some(serving) = kept.serving.as_ref().filter(|_| arguments.keep) {
+        context.output().flush()?;
+        context.output().note(format_args!("the dashboard stays open until Ctrl-C: {}", serving.url));
+        kept.wait();
+    }
     Ok(if report.is_good() { Exit::DONE } else { Exit::FAILED })
 }
 

@@ -18,6 +18,7 @@ use super::quota::Quota;
 use super::state::Plan;
 use super::worker_processes::WorkerProcesses;
 use crate::failure::{Exit, Failure};
+use crate::pipeline::unshare;
 
 const POLICY: &str = "vendor";
 const LIMIT: &str = "calls";
@@ -33,7 +34,7 @@ const DRAIN_WITHIN: Span = Span::from_secs(2);
 pub(super) struct Pipeline {
     engine: Arc<dyn Engine>,
     limiter: Limiter,
-    runner: Runner,
+    runner: Arc<Runner>,
 }
 
 /// Dead letters that were corrected and redriven.
@@ -67,7 +68,19 @@ impl Pipeline {
             builder = builder.stage(stage);
         }
         let runner = builder.start().await.map_err(failed)?;
-        Ok(Self { engine, limiter, runner })
+        Ok(Self { engine, limiter, runner: Arc::new(runner) })
+    }
+
+    pub(super) fn limiter(&self) -> &Limiter {
+        &self.limiter
+    }
+
+    pub(super) fn engine(&self) -> &Arc<dyn Engine> {
+        &self.engine
+    }
+
+    pub(super) fn runner(&self) -> &Arc<Runner> {
+        &self.runner
     }
 
     /// How far it is. Fails if its workers cannot work.
@@ -115,7 +128,10 @@ impl Pipeline {
 
     /// Ends the workers, and reads what the file holds.
     pub(super) async fn stop(self) -> Result<JobRecords, Failure> {
-        self.runner.drain(DRAIN_WITHIN).await.map_err(failed)?;
+        // The dashboard may look at it for a moment.
+        if let Some(runner) = unshare(self.runner).await {
+            runner.drain(DRAIN_WITHIN).await.map_err(failed)?;
+        }
         let engine = self.engine;
         let jobs = pages(|after| engine.scan(Filter::default(), after, PAGE_MAX)).await?;
         let mut completions = Vec::new();
@@ -149,11 +165,11 @@ async fn pages<T>(read: impl Fn(Option<JobId>) -> EngineAnswer<Page<T>>) -> Resu
 fn limiter(quota: &Quota) -> Result<Limiter, Failure> {
     let limit = format!("{LIMIT}: {} requests / {} ms", quota.limit, quota.minute.as_micros() / 1_000);
     let policy = Policy::new(POLICY, [limit.as_str()]).map_err(BuildError::from)?.with_edge(quota.edge());
-    Ok(Limiter::builder().with_policy(policy)?.build())
+    Ok(Limiter::builder().with_policy(policy)?.metrics().build())
 }
 
 /// Half of the workers in each stage: what `[pipelines.*]` says in a config file.
-fn stages(workers: u64, command: &[String]) -> Result<Vec<StageConfig>, Failure> {
+pub(super) fn stages(workers: u64, command: &[String]) -> Result<Vec<StageConfig>, Failure> {
     let take = JobCost::new([(POLICY, "requests", 1)]).map_err(failed)?;
     let names = STAGES.map(Name::new);
     let mut stages = Vec::with_capacity(names.len());

@@ -37,6 +37,7 @@ mod width;
 
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
+pub(crate) use run::unshare;
 use session::Which;
 
 const EXAMPLES: &str = "\

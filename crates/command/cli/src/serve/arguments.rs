@@ -3,6 +3,7 @@
 use tollway_server::{ListenAddress, ServerConfig};
 
 use super::log::{Format, Level};
+use crate::dashboard::Mode;
 
 /// Serve decisions over HTTP, Envoy's gRPC and the Redis protocol
 ///
@@ -12,6 +13,9 @@ use super::log::{Format, Level};
 /// On SIGTERM or SIGINT it reports "not ready" for the config's `drain` time, then finishes requests in flight and exits;
 /// a second signal ends the drain. It reloads the config when the file changes. SIGHUP also reloads tokens and
 /// certificates.
+///
+/// The dashboard is at the address for administration. On a terminal it opens 127.0.0.1:9090, or the next free of ten ports,
+/// if the config names none, and prints a link with a token.
 ///
 /// An ADDRESS is IP:PORT or unix:PATH. unix:PATH?mode=0660 sets the socket's permissions; otherwise the umask applies.
 #[derive(Debug, clap::Args)]
@@ -24,7 +28,7 @@ pub(crate) struct Arguments {
     /// Listen for decisions over HTTP [default: the config's, else 127.0.0.1:8080]
     #[arg(long, value_name = "ADDRESS")]
     listen: Option<ListenAddress>,
-    /// Listen for administration [default: the config's, else off]
+    /// Listen for administration [default: the config's, else 127.0.0.1:9090 on a terminal, else off]
     #[arg(long, value_name = "ADDRESS")]
     admin: Option<ListenAddress>,
     /// Listen for Envoy's gRPC [default: the config's, else off]
@@ -36,6 +40,9 @@ pub(crate) struct Arguments {
     /// Number of worker threads [default: the config's, else one per core]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1_024))]
     workers: Option<u16>,
+    /// What the dashboard's printed link may do
+    #[arg(long, value_name = "MODE", value_enum, default_value_t)]
+    pub(super) dashboard: Mode,
     /// Lowest level to log on standard error [default: $TOLLWAY_LOG_LEVEL, else info]
     #[arg(long, value_name = "LEVEL")]
     pub(super) log_level: Option<Level>,

@@ -2,9 +2,10 @@
 //!
 //! `arguments` is the command line, `setup` combines it with the config file, `reload` applies config changes at runtime,
 //! `shutdown` handles SIGTERM and SIGINT, `for_commands` answers commands without a store, `file_descriptors` raises the descriptor limit, `startup_message` prints the
-//! addresses, `log` sets up logging.
+//! addresses, `dashboard` puts the dashboard together, `log` sets up logging.
 
 mod arguments;
+mod dashboard;
 pub(crate) mod file_descriptors;
 pub(crate) mod for_commands;
 pub(crate) mod log;
@@ -23,11 +24,11 @@ use crate::context::Context;
 use crate::failure::{Exit, Failure};
 use crate::notices::Notices;
 pub(crate) use arguments::Arguments;
+use dashboard::ServerDashboard;
 use setup::Setup;
-#[cfg(feature = "pipeline")]
-pub(crate) use setup::limiter;
 #[cfg(any(feature = "pipeline", feature = "gateway"))]
-pub(crate) use setup::{read_set_limits, send_incidents};
+pub(crate) use setup::send_incidents;
+pub(crate) use setup::{limiter, read_set_limits};
 pub(crate) use shutdown::StopSignals;
 use startup_message::StoreState;
 
@@ -68,18 +69,32 @@ async fn serve(
     if let Some(consumers) = &consumers {
         server = server.with_consumers(open_records(&consumers.records.connection_url()?)?, consumers)?;
     }
-    let listeners = Listeners::bind(&config).await?;
+    let mut listeners = Listeners::bind(&config).await?;
+    dashboard::listen(&mut listeners, &config, arguments.dashboard, context).await;
+    let ServerDashboard { server, dashboard, url } = ServerDashboard::of(
+        server,
+        &listeners,
+        &config,
+        file.as_ref(),
+        &store,
+        arguments.dashboard,
+        context,
+    )?;
     // Before the addresses are printed, so that no signal is missed.
     let signals = StopSignals::listen()?;
     let mut hangups = signal(SignalKind::hangup()).map_err(no_signals)?;
     let store = StoreState { url: &store, unreachable: unreachable.as_ref() };
-    startup_message::print(&listeners, &config, &store, policy.as_deref(), context)?;
+    startup_message::print(&listeners, &config, &store, policy.as_deref(), url.as_deref(), context)?;
     let (stop, stopped) = oneshot::channel();
     let fixed = |read| needs_restart(&config, &arguments.over(read));
     tokio::select! {
         served = server.serve(listeners, async { drop(stopped.await) }) => served?,
         () = reload::follow_changes(&server, file, fixed, &mut hangups) => {}
         () = signals.handle(&server, stop) => {}
+        () = dashboard::run(dashboard.as_ref()) => {}
+    }
+    if let Some(dashboard) = dashboard {
+        dashboard.close().await;
     }
     if let Some(publishing) = publishing {
         publishing.finish().await;

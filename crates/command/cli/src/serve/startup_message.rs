@@ -33,6 +33,7 @@ pub(super) fn print(
     config: &ServerConfig,
     store: &StoreState<'_>,
     policy: Option<&str>,
+    dashboard: Option<&str>,
     context: &Context,
 ) -> Result<(), Failure> {
     let output = context.output();
@@ -56,6 +57,9 @@ pub(super) fn print(
                 let url = url(listener, address, tls);
                 output.line(format_args!("{name:14} {STRONG}{url}{STRONG:#}"))?;
             }
+        }
+        if let Some(url) = dashboard {
+            output.line(format_args!("{:14} {STRONG}{url}{STRONG:#}", "dashboard"))?;
         }
         output.line(format_args!("{:14} {FAINT}{}{FAINT:#}", "store", store.url))?;
         if let Some(error) = store.unreachable {

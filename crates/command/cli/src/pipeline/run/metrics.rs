@@ -1,4 +1,4 @@
-//! `/metrics` of a running pipeline, for Prometheus: served like those of `tollway serve`.
+//! `/metrics` and the dashboard of a running pipeline, served like those of `tollway serve`.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -6,11 +6,16 @@ use std::time::Duration;
 
 use tokio::sync::oneshot;
 use tokio::time::timeout;
-use tollway::Limiter;
-use tollway_pipeline::PipelineConfig;
+use tollway::{Limiter, StoreUrl};
+use tollway_dashboard::{Dashboard, PipelineSource};
 use tollway_pipeline::run::{Runner, metrics};
-use tollway_server::{ListenAddress, Listeners, ProgramSamples, ServeError, Server, ServerConfig};
+use tollway_pipeline::{Engine, PipelineConfig};
+use tollway_server::{
+    ListenAddress, Listeners, ProgramSamples, ServeError, Server, ServerConfig, TokenRight,
+};
 
+use crate::context::Context;
+use crate::dashboard::{Link, can_write};
 use crate::failure::{Exit, Failure};
 
 /// How long a scrape waits for the engine: shorter than scrapers wait.
@@ -24,24 +29,51 @@ pub(super) struct Serving {
     _stop: oneshot::Sender<()>,
 }
 
-/// `server` has the tokens that other machines need.
+/// What is served.
+pub(super) struct Served<'r> {
+    /// It has the tokens that other machines need.
+    pub(super) server: &'r ServerConfig,
+    pub(super) config: &'r PipelineConfig,
+    pub(super) store: &'r StoreUrl,
+    pub(super) engine: &'r Arc<dyn Engine>,
+    pub(super) runner: &'r Arc<Runner>,
+    pub(super) limiter: &'r Limiter,
+}
+
 pub(super) async fn serve(
     address: SocketAddr,
-    server: &ServerConfig,
-    config: &PipelineConfig,
-    runner: &Arc<Runner>,
-    limiter: Limiter,
+    served: &Served<'_>,
+    context: &Context,
 ) -> Result<Serving, Failure> {
+    let Served { server: server_config, config, store, engine, runner, limiter } = *served;
     let samples = samples(config.name.to_string(), runner);
-    let server = Server::for_program(limiter, server, address, samples)?;
+    let server = Server::for_program(limiter.clone(), server_config, address, samples)?;
     let listeners = Listeners::bind_program(address).await.map_err(|error| cannot_listen(address, &error))?;
+    let link = context.output().is_interactive().then(|| Link::new(TokenRight::Read)).transpose()?;
+    let server = match &link {
+        Some(link) => server.with_link(link.token())?,
+        None => server,
+    };
     for (_, address) in listeners.addresses() {
         let scheme = if server.has_tls() { "https" } else { "http" };
         tracing::info!("metrics at {scheme}://{address}/metrics");
+        if let Some(url) = link.as_ref().and_then(|link| link.url(&address, server.has_tls())) {
+            context.output().note(format_args!("dashboard: {url}"));
+        }
     }
+    let pipeline = PipelineSource::own(config.clone(), Arc::clone(engine), runner);
+    let builder = Dashboard::builder(limiter, "pipeline run").store(store).changes(server.changes());
+    let builder = builder.can_write(can_write(server_config, link.as_ref())).pipeline(pipeline);
+    let dashboard = builder.build();
+    let server = server.with_admin_handler(dashboard.make_handler());
     let (stop, stopped) = oneshot::channel::<()>();
     tokio::spawn(async move {
-        if let Err(error) = server.serve(listeners, async { drop(stopped.await) }).await {
+        let served = tokio::select! {
+            served = server.serve(listeners, async { drop(stopped.await) }) => served,
+            () = dashboard.run() => Ok(()),
+        };
+        dashboard.close().await;
+        if let Err(error) = served {
             tracing::warn!(%error, "metrics are no longer served");
         }
     });
@@ -78,7 +110,7 @@ fn samples(pipeline: String, runner: &Arc<Runner>) -> ProgramSamples {
 }
 
 /// The runner alone, after the last scrape.
-pub(super) async fn unshare(mut runner: Arc<Runner>) -> Option<Runner> {
+pub(crate) async fn unshare(mut runner: Arc<Runner>) -> Option<Runner> {
     let within = tokio::time::Instant::now() + LAST_SCRAPE_WITHIN;
     loop {
         match Arc::try_unwrap(runner) {

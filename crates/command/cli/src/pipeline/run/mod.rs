@@ -33,6 +33,8 @@ use crate::context::Context;
 use crate::failure::{Exit, Failure};
 use crate::serve::log::{self, Format, Level};
 use alarms::PipelineAlarms;
+use metrics::Served;
+pub(crate) use metrics::unshare;
 use reload::Follower;
 use screen::Screen;
 use setup::Setup;
@@ -81,7 +83,7 @@ pub(crate) struct Arguments {
     /// How long to wait at the start for an engine that does not answer; with --stay, without end
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = read_span)]
     wait_for_engine: Span,
-    /// Serve /metrics for Prometheus at this address
+    /// Serve /metrics for Prometheus, and the dashboard, at this address
     ///
     /// Other machines need a token (`read` in [server.tokens]); on this machine none is needed.
     #[arg(long, value_name = "ADDRESS")]
@@ -134,7 +136,10 @@ async fn work(arguments: &Arguments, which: &Which, context: &Context) -> Result
     let metrics = match arguments.metrics {
         Some(address) => {
             let server = file.config().server().cloned().unwrap_or_default();
-            Some(metrics::serve(address, &server, &config, &runner, limiter.clone()).await?)
+            let store = context.store(file.config().limits())?;
+            let (engine, runner, limiter) = (&engine, &runner, &limiter);
+            let served = Served { server: &server, config: &config, store: &store, engine, runner, limiter };
+            Some(metrics::serve(address, &served, context).await?)
         }
         None => None,
     };
@@ -276,7 +281,7 @@ async fn drain(
     context: &Context,
 ) -> Result<usize, Failure> {
     // The metrics' task has ended with its handle, or ends now.
-    let Some(runner) = metrics::unshare(runner).await else { return Ok(0) };
+    let Some(runner) = unshare(runner).await else { return Ok(0) };
     if stopped {
         let text = crate::humanize::span(grace);
         context

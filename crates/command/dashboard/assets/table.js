@@ -1,0 +1,16 @@
+// Tables of few rows.
+import { el } from './dom.js';
+
+/** A row of a table; a cell is a text, a node, or `[class, ...children]`. */
+export function tableRow(...cells) {
+  const cell = (content) => (Array.isArray(content) ? el('td', { class: content[0] }, ...content.slice(1)) : el('td', {}, content));
+  return el('tr', {}, cells.map(cell));
+}
+
+/** A table; a heading with `#` is one of numbers. */
+export function table(caption, headings, rows) {
+  const heading = (text) => (text.startsWith('#')
+    ? el('th', { scope: 'col', class: 'number' }, text.slice(1)) : el('th', { scope: 'col' }, text));
+  return el('div', { class: 'scroll', role: 'region', 'aria-label': caption, tabindex: '0' }, el('table', {}, el('caption', { class: 'hidden' }, caption),
+    el('thead', {}, el('tr', {}, headings.map(heading))), el('tbody', {}, rows)));
+}
