@@ -46,6 +46,8 @@ mod simulate;
 mod simulate_input;
 mod take;
 mod terminal;
+#[cfg(feature = "top")]
+mod top;
 mod usage_subjects;
 #[cfg(feature = "vendor")]
 mod vendor;
