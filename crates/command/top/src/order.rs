@@ -1,4 +1,4 @@
-//! In which order rows are shown: what holds calls up first, then the nearest to full, as on the page.
+//! In which order rows are shown: what callers wait for, what is stopped or held, then the nearest to full, as on the page.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -20,19 +20,30 @@ impl Order {
     /// Sorts the rows, by a new order if the last one is old enough. New rows come last until then.
     pub(crate) fn sort(&mut self, rows: &mut [Row], now: Timestamp) {
         let stays = self.chosen_at.is_some_and(|chosen_at| now.since(chosen_at) < STAYS);
-        if !stays {
-            rows.sort_by(|one, other| key(one).cmp(&key(other)));
-            self.places = rows.iter().enumerate().map(|(place, row)| (row.id.clone(), place)).collect();
+        let place = |row: &Row| self.places.get(&row.id).copied().unwrap_or(usize::MAX);
+        if stays {
+            rows.sort_by_key(|row| (place(row), Reverse(rank(row))));
+        } else {
+            let key = |row: &Row| (Reverse(rank(row)), Reverse(row.waiting), place(row));
+            rows.sort_by(|one, other| key(one).cmp(&key(other)).then_with(|| one.id.cmp(&other.id)));
             self.chosen_at = Some(now);
-            return;
         }
-        rows.sort_by_key(|row| self.places.get(&row.id).copied().unwrap_or(usize::MAX));
+        self.places = rows.iter().enumerate().map(|(place, row)| (row.id.clone(), place)).collect();
     }
 }
 
-fn key(row: &Row) -> (Reverse<bool>, Reverse<u64>, Reverse<u64>, &str) {
-    let stops = row.modes.contains(&Mode::Stopped) || row.modes.contains(&Mode::Held) || row.waiting > 0;
-    (Reverse(stops), Reverse(percent(row)), Reverse(row.waiting), &row.id)
+/// How full it is, in steps of 5 %, so that small changes do not reorder rows: `limitTable` of the page does the same.
+fn rank(row: &Row) -> u64 {
+    const STEPS: u64 = 20;
+    if row.waiting > 0 {
+        return 3 * STEPS;
+    }
+    if row.modes.contains(&Mode::Stopped) || row.modes.contains(&Mode::Held) {
+        return 2 * STEPS;
+    }
+    let capacity = [row.capacity, row.amount, 1].into_iter().find(|capacity| *capacity > 0).unwrap_or(1);
+    let half_steps = row.used.unwrap_or(0).saturating_mul(2 * STEPS) / capacity;
+    half_steps.div_ceil(2)
 }
 
 /// How full it is, in percent; above 100 if calls turned out to cost more than was taken.
@@ -57,13 +68,13 @@ mod tests {
     }
 
     #[test]
-    fn what_holds_calls_up_is_first_then_the_fullest() {
+    fn what_is_waited_for_is_first_then_what_is_stopped_then_the_fullest() {
         let stopped = Row { modes: vec![Mode::Stopped], ..row("s", 0) };
-        let waited_for = Row { waiting: 3, ..row("w", 100) };
+        let waited_for = Row { waiting: 3, ..row("w", 90) };
         let shadow = Row { modes: vec![Mode::Shadow], ..row("h", 120) };
-        let mut rows = [row("b", 10), row("a", 10), stopped, shadow, waited_for, row("c", 90)];
+        let mut rows = [row("b", 10), row("a", 11), stopped, shadow, waited_for, row("c", 90)];
         Order::default().sort(&mut rows, Timestamp::EPOCH);
-        assert_eq!(ids(&rows), "wshcab");
+        assert_eq!(ids(&rows), "wshcab", "a and b are within 5 %");
     }
 
     #[test]
@@ -71,10 +82,14 @@ mod tests {
         let mut order = Order::default();
         let at = |millis| Timestamp::from_millis(millis);
         order.sort(&mut [row("a", 90), row("b", 10)], at(1_000));
-        let mut rows = [row("c", 99), row("b", 95), row("a", 20)];
+        let mut rows = [row("c", 99), row("b", 85), row("a", 20)];
         order.sort(&mut rows, at(2_900));
         assert_eq!(ids(&rows), "abc", "a new row comes last");
         order.sort(&mut rows, at(3_000));
+        assert_eq!(ids(&rows), "cba");
+        // Equally full rows stay where they are.
+        let mut rows = [row("a", 99), row("b", 99), row("c", 98)];
+        order.sort(&mut rows, at(9_000));
         assert_eq!(ids(&rows), "cba");
     }
 }

@@ -42,7 +42,10 @@ impl Taken {
 
 impl Drop for Taken {
     fn drop(&mut self) {
-        ratatui::restore();
+        // A panic has done so already; once more would move the cursor over its message.
+        if !std::thread::panicking() {
+            ratatui::restore();
+        }
     }
 }
 

@@ -84,19 +84,6 @@ pub(super) fn short(number: u64) -> String {
     }
 }
 
-/// With commas: `10,000`.
-pub(super) fn count(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::new();
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
-
 /// `0`, `0.2`, `12.5`, `1200`.
 pub(super) fn rate(rate: f64) -> String {
     if rate == 0.0 {
@@ -131,10 +118,6 @@ mod tests {
     fn figures_are_short() {
         let said = [7, 9_999, 12_500, 250_000, 1_000_000, 2_340_000, 5_000_000_000].map(short);
         assert_eq!(said, ["7", "9999", "12.5k", "250k", "1M", "2.3M", "5G"]);
-        assert_eq!(
-            (count(12), count(10_000), count(1_234_567)),
-            ("12".into(), "10,000".into(), "1,234,567".into())
-        );
         assert_eq!([0.0, 0.24, 12.46, 1_234.5].map(rate), ["0", "0.2", "12.5", "1234"]);
         let spans =
             [400, 12_000, 130_000, 7_000_000, 400_000_000].map(|millis| span(Span::from_millis(millis)));

@@ -10,6 +10,7 @@ mod table;
 use ratatui::Frame;
 use ratatui::text::{Line, Span as Text};
 use tollway_core::Timestamp;
+use tollway_core::humanize::count;
 use tollway_dashboard::snapshot::{Level, Snapshot};
 
 pub use palette::Palette;
@@ -147,9 +148,9 @@ fn totals(snapshot: &Snapshot, place: &Place<'_>) -> Line<'static> {
         "{} granted/s  {} denied/s  {} waiting  {} of {} policies used",
         cells::rate(totals.granted_per_second),
         cells::rate(totals.denied_per_second),
-        cells::count(totals.waiting),
-        cells::count(totals.policies_used),
-        cells::count(totals.policies),
+        count(totals.waiting),
+        count(totals.policies_used),
+        count(totals.policies),
     );
     Line::styled(fit(&text, place.width), place.palette.faint())
 }

@@ -3,10 +3,11 @@
 use ratatui::style::Style;
 use ratatui::text::Line;
 use tollway_core::Span;
+use tollway_core::humanize::count;
 use tollway_dashboard::snapshot::{ApiRow, Snapshot, StageRow};
 
 use super::Place;
-use super::cells::{count, fit, rate, short, span, time_of_day};
+use super::cells::{fit, rate, short, span, time_of_day};
 
 /// The most lines of each section: the limits come first.
 const APIS_MAX: usize = 3;
