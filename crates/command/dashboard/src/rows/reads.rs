@@ -4,7 +4,9 @@ use std::cmp::Reverse;
 
 use tollway::{Limiter, Name, Policy, Subject, Timestamp, Usage};
 
-use super::table::{Reading, Table, TrackedPolicy};
+use super::limit::Reading;
+use super::policy::TrackedPolicy;
+use super::table::Table;
 
 /// Accounts that are read in a second, in one batch, however many viewers there are.
 const READS_MAX: usize = 100;

@@ -49,7 +49,7 @@ pub(super) async fn serve(
     let samples = samples(config.name.to_string(), runner);
     let server = Server::for_program(limiter.clone(), server_config, address, samples)?;
     let listeners = Listeners::bind_program(address).await.map_err(|error| cannot_listen(address, &error))?;
-    let link = context.output().is_interactive().then(|| Link::new(TokenRight::Read)).transpose()?;
+    let link = context.output().is_watched().then(|| Link::new(TokenRight::Read)).transpose()?;
     let server = match &link {
         Some(link) => server.with_link(link.token())?,
         None => server,
