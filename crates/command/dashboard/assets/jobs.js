@@ -22,7 +22,7 @@ export function show(main, values) {
   const parts = [];
   const reload = () => parts.forEach((part) => part.again());
   if (job) {
-    parts.push(fetched(view.shown, `${base}/jobs/${encodeURIComponent(job)}`, (one) => showJob(view.shown, name, one.job ?? one, one, reload), { every: 5_000, what: 'Jobs', asWritten: true }));
+    parts.push(fetched(view.shown, `${base}/jobs/${encodeURIComponent(job)}`, ({ jobs }) => view.shown.replaceChildren(...jobs.flatMap((one) => jobInFull(name, one, reload))), { every: 5_000, what: 'Jobs', asWritten: true }));
   } else if (tab === 'dead') {
     parts.push(fetched(view.shown, `${base}/dead`, (answer) => showDead(view.shown, name, answer, reload), { every: 5_000, what: 'Dead letters' }));
   } else {
@@ -38,7 +38,7 @@ export function show(main, values) {
   return { title: job ? `Job ${job} of ${name}` : `${tab === 'dead' ? 'Dead letters' : 'Jobs'} of ${name}`, leave: () => parts.forEach((part) => part.stop()) };
 }
 
-const FILTERS = ['stage', 'state', 'error', 'search'];
+const FILTERS = ['stage', 'state', 'group', 'error', 'search'];
 const stateChip = (state) => el('span', { class: `chip ${state}` }, state);
 const time = (at) => el('time', { title: full(at) }, relative(at));
 
@@ -49,18 +49,15 @@ function showJobs(node, name, filter, { jobs, total, next }, reload) {
   }
   const row = (job) => tableRow(['number', el('a', { href: link({ page: 'jobs', name, job: job.id }) }, job.id)], ['words', job.key], job.stage, stateChip(job.state), job.group ?? '–',
     ['number', job.failures + job.crashes ? count(job.failures + job.crashes) : '–'], time(job.changed_at), ['words', job.error || '–']);
-  const from = Number(route().from ?? 0);
-  const after = next ?? (jobs.length === 50 ? from + 50 : null);
   const pager = el('p', { class: 'actions' },
-    from ? el('a', { class: 'button', href: link({ page: 'jobs', name, ...filter }) }, 'First page') : '', ' ',
-    after ? el('a', { class: 'button', href: link({ page: 'jobs', name, ...filter, from: after }) }, 'Next page') : '', ' ',
-    filter.state === 'dead' && total ? changeButtons(name, deadFilter(filter), total, reload) : '');
-  const words = total === null || total === undefined ? '' : `${counted(total, 'jobs')} ${total === 1 ? 'matches' : 'match'}.`;
-  node.replaceChildren(el('p', { class: 'note' }, words), table('Jobs', ['#Job', 'Key', 'Stage', 'State', 'Group', '#Failed', 'Changed', 'Last error'], jobs.map(row)), pager);
+    route().from ? el('a', { class: 'button', href: link({ page: 'jobs', name, ...filter }) }, 'First page') : '', ' ',
+    next ? el('a', { class: 'button', href: link({ page: 'jobs', name, ...filter, from: next }) }, 'Next page') : '', ' ',
+    filter.state === 'dead' && total && !filter.search ? changeButtons(name, deadFilter(filter), total, reload) : '');
+  node.replaceChildren(el('p', { class: 'note' }, `${counted(total, 'jobs')} ${total === 1 ? 'matches' : 'match'}.`), table('Jobs', ['#Job', 'Key', 'Stage', 'State', 'Group', '#Failed', 'Changed', 'Last error'], jobs.map(row)), pager);
 }
 
-/** The filter of dead letters, without what is not set. A search is for a key. */
-const deadFilter = ({ stage, error, search }) => Object.fromEntries(Object.entries({ stage, error, key: search }).filter(([, value]) => value));
+/** The filter of dead letters, without what is not set. */
+const deadFilter = ({ stage, group, error }) => Object.fromEntries(Object.entries({ stage, group, error }).filter(([, value]) => value));
 
 function changeButtons(name, filter, jobs, reload) {
   const label = counted(jobs, 'dead letters');
@@ -76,8 +73,7 @@ async function changeMatching(name, what, body, again) {
   try {
     return await ask(path`v1/pipelines/${name}/${what}`, { method: 'POST', body });
   } catch (error) {
-    const jobs = error.body?.jobs ?? error.body?.expected;
-    if (error.status === 409 && jobs) again(jobs);
+    if (error.status === 409 && error.body.jobs) again(error.body.jobs);
     throw error;
   }
 }
@@ -92,7 +88,7 @@ function confirmRedrive(name, filter, jobs, reload) {
       const body = { filter, expected: jobs, per_minute: rate ? Number(rate) : null };
       const answer = await changeMatching(name, 'redrive', body, (grown) => confirmRedrive(name, filter, grown, reload));
       reload();
-      return `Redriven: ${counted(answer.jobs, 'jobs')} of ${name}${rate ? `, ${rate} a minute` : ''}.`;
+      return answer.running ? `${counted(answer.jobs, 'jobs')} of ${name} are redriven${rate ? `, ${rate} a minute` : ''}.` : `Redriven: ${counted(answer.jobs, 'jobs')} of ${name}.`;
     },
   });
 }
@@ -124,11 +120,12 @@ function showDead(node, name, answer, reload) {
     el('p', { class: 'actions' }, 'All of them: ', changeButtons(name, {}, all, reload)));
 }
 
-function showJob(node, name, job, { why = [], ...more }, reload) {
+/** A job with its life, and what an operator may do. A key may be that of a job in each stage. */
+function jobInFull(name, job, reload) {
   const facts = [['Key', job.key], ['Stage', job.stage], ['Group', job.group ?? '–'], ['State', stateChip(job.state)], ['Since', time(job.changed_at)], ['Enqueued', time(job.created_at)],
     ['Attempts', `${counted(job.claims, 'claims')}, ${count(job.failures)} failed, ${count(job.crashes)} crashed, ${count(job.rate_limited)} refused for the rate`],
-    ...(more.worker ? [['Runs at', more.worker]] : []), ...(more.due_at ? [['Due', time(more.due_at)]] : []),
-    ...(job.error ? [['Last error', job.error]] : []), ['Why', el('ul', { class: 'plain' }, why.map((text) => el('li', {}, text)))]];
+    ...(job.worker ? [['Runs at', job.worker]] : []), ...(job.due_at ? [['Due', time(job.due_at)]] : []),
+    ...(job.error ? [['Last error', job.error]] : []), ['Why', el('ul', { class: 'plain' }, (job.why ?? []).map((text) => el('li', {}, text)))]];
   const text = JSON.stringify(job.data, null, 2) ?? '';
   const attempts = (job.attempts ?? []).map((one) => el('li', {}, el('p', {}, el('b', {}, `${one.number}. ${String(one.cause).replaceAll('_', ' ')}`), ' ',
     time(one.started_at), one.ended_at ? ` after ${span(millis(one.ended_at) - millis(one.started_at))}` : '', one.worker ? `, ${one.worker}` : ''),
@@ -140,16 +137,17 @@ function showJob(node, name, job, { why = [], ...more }, reload) {
     action: 'Save the data',
     run: async ({ data }) => {
       try { JSON.parse(data); } catch (error) { throw new Error(`This is no JSON: ${error.message}`); }
-      await ask(path`v1/pipelines/${name}/jobs/${job.id}/data`, { method: 'PUT', body: data });
+      await ask(path`v1/pipelines/${name}/jobs/${job.id}/data`, { method: 'PUT', body: `{"data": ${data}, "claims": ${job.claims}}` });
       reload();
       return `The data of job ${job.id} is saved. Redrive it to try again.`;
     },
   });
-  node.replaceChildren(
+  return [
     el('dl', { class: 'facts' }, facts.flatMap(([term, value]) => [el('dt', {}, term), el('dd', {}, value)])),
     job.state === 'dead' ? el('p', { class: 'actions' }, el('button', { type: 'button', onclick: edit }, 'Edit the data'), ' ', changeButtons(name, only, 1, reload)) : '',
     el('h2', {}, 'Attempts that did not finish it'), attempts.length ? el('ol', { class: 'attempts' }, attempts) : el('p', { class: 'empty' }, 'None.'),
     el('h2', {}, 'Data'), el('pre', {}, text),
-    ...(more.result !== undefined && more.result !== null ? [el('h2', {}, 'Result'), el('pre', {}, JSON.stringify(more.result, null, 2))] : []),
-    ...(more.outputs?.length ? [el('h2', {}, 'Outputs'), el('ul', { class: 'plain' }, more.outputs.map((output) => el('li', {}, el('a', { href: link({ page: 'jobs', name, job: output.id }) }, output.key), ` ${output.state} in ${output.stage}`)))] : []));
+    ...(job.result !== undefined && job.result !== null ? [el('h2', {}, 'Result'), el('pre', {}, JSON.stringify(job.result, null, 2))] : []),
+    ...(job.outputs?.length ? [el('h2', {}, 'Outputs'), el('ul', { class: 'plain' }, job.outputs.map((output) => el('li', {}, el('a', { href: link({ page: 'jobs', name, job: output.id }) }, output.key), ` ${output.state} in ${output.stage}`)))] : []),
+  ];
 }

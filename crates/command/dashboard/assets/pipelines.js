@@ -1,13 +1,13 @@
 // Pipelines: their stages as a flow, and what an operator changes: pause, resume, concurrency.
 import { ask, path } from './ask.js';
 import { confirmChange } from './dialog.js';
-import { clone, el, keyed, setAttribute, setText } from './dom.js';
+import { clone, el, keyed, setAttribute, setMarked, setText } from './dom.js';
 import { fetched } from './fetched.js';
 import { count, counted, full, rate, relative, shortClock, span } from './format.js';
 import { endOf } from './limits.js';
 import { live } from './live.js';
 import { link } from './route.js';
-import { table, tableRow } from './table.js';
+import { changesTable, table, tableRow } from './table.js';
 
 export function show(main, { name }) {
   const view = clone('pipelines-view');
@@ -73,14 +73,14 @@ function card(first, linked) {
   const [end, progress, flow] = [el('p', { class: 'what' }), el('p', { class: 'what' }), el('ol', { class: 'flow' })];
   const [pause, resume] = [button('Pause all', `Pause all stages of ${name}`, () => confirmPause(name, pipeline.stages)), button('Resume all', `Resume all stages of ${name}`, () => confirmResume(name, pipeline.stages))];
   const node = el('section', { class: 'pipeline' },
-    linked ? el('h2', {}, el('a', { href: link({ page: 'pipelines', name }) }, name)) : null, end,
+    linked ? el('h2', {}, el('a', { href: link({ page: 'pipelines', name }) }, name)) : el('h2', { class: 'hidden' }, 'Stages'), end,
     el('p', { class: 'actions' }, el('a', { class: 'button', href: link({ page: 'jobs', name }) }, 'Jobs'), ' ',
       el('a', { class: 'button', href: link({ page: 'jobs', name, tab: 'dead' }) }, 'Dead letters'), ' ', pause, ' ', resume), flow, progress);
   return {
     node,
     update(next) {
       pipeline = next;
-      setText(end, endOf(next));
+      setMarked(end, endOf(next));
       setAttribute(end, 'title', next.ends_at ? full(next.ends_at) : null);
       pause.hidden = next.stages.every((stage) => stage.paused);
       resume.hidden = !next.stages.some((stage) => stage.paused);
@@ -94,7 +94,7 @@ const COUNTS = ['ready', 'running', 'delayed', 'held', 'dead', 'done'];
 function stageCard(pipeline, first) {
   let stage = first;
   const numbers = Object.fromEntries(COUNTS.map((state) => [state, el('a', { href: link({ page: 'jobs', name: pipeline, stage: first.name, state }) })]));
-  const [speed, ends, paused, bar] = [el('p', { class: 'what' }), el('p', { class: 'what' }), el('p', { class: 'chip stopped' }), el('span', { class: 'bar' }, el('span', { class: 'fill' }))];
+  const [speed, ends, paused, bar] = [el('p', { class: 'what' }), el('p', { class: 'what' }), el('p', { class: 'chip stopped' }, 'paused'), el('span', { class: 'bar' }, el('span', { class: 'fill' }))];
   const pause = button('Pause', `Pause stage ${first.name}`, () => confirmPause(pipeline, [stage], stage.name));
   const resume = button('Resume', `Resume stage ${first.name}`, () => confirmResume(pipeline, [stage], stage.name));
   const node = el('li', {}, el('h3', {}, first.name), paused, bar,
@@ -111,8 +111,8 @@ function stageCard(pipeline, first) {
       setAttribute(numbers.dead, 'data-some', next.dead > 0);
       setText(speed, next.rate_per_minute ? `${rate(next.rate_per_minute)} a minute` : 'none finished in the last minutes');
       setText(ends, next.ends_at ? `done at about ${shortClock(next.ends_at)}, ${relative(next.ends_at)}` : '');
-      setText(paused, next.paused ? `paused ${next.paused}` : '');
       paused.hidden = !next.paused;
+      setAttribute(paused, 'title', next.paused);
       pause.hidden = Boolean(next.paused);
       resume.hidden = !next.paused;
     },
@@ -136,5 +136,6 @@ function showMore(node, view) {
   node.replaceChildren(
     notes.length ? el('ul', { class: 'notes' }, notes.map((text) => el('li', {}, text))) : '',
     el('h2', {}, 'What did not go well, by stage'), table('Attempts', ['Stage', '#Failures', '#Crashes', '#Refused for the rate', '#Late answers', '#Duplicates'], events),
-    quota.length ? el('h2', {}, 'Quota') : '', quota.length ? table('Quota', ['Policy', 'Limit', '#Used', 'Unit', '#Resets'], quota) : '');
+    ...(quota.length ? [el('h2', {}, 'Quota'), table('Quota', ['Policy', 'Limit', '#Used', 'Unit', '#Resets'], quota)] : []),
+    el('h2', {}, 'Changes'), changesTable(view.changes ?? []));
 }

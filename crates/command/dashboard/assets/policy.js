@@ -3,11 +3,11 @@ import { ask, path } from './ask.js';
 import { confirmChange } from './dialog.js';
 import { clone, el, keyed, setText } from './dom.js';
 import { fetched } from './fetched.js';
-import { count, counted, full, relative, shortClock } from './format.js';
+import { count, counted, shortClock } from './format.js';
 import { live } from './live.js';
 import { link } from './route.js';
 import { is, limitRowOfPolicy, modeChips } from './rows.js';
-import { table, tableRow } from './table.js';
+import { changesTable, table, tableRow } from './table.js';
 import { timeChart } from './time_chart.js';
 
 export function show(main, { name = '', span = '1h' }) {
@@ -33,7 +33,7 @@ export function show(main, { name = '', span = '1h' }) {
     fetched(view.text, base, (answer) => {
       details = answer;
       setText(view.text, answer.text);
-      showChanges(view.changes, answer.changes ?? []);
+      view.changes.replaceChildren(changesTable(answer.changes ?? []));
       const denied = answer.would_deny_5m ?? 0;
       view.shadow.hidden = !rows().some((row) => is(row, 'shadow'));
       setText(view.shadow, `As a shadow policy it denies nothing. It would have denied ${counted(denied, 'takes')} in the last five minutes.`);
@@ -147,10 +147,4 @@ function showSubjects(node, policy, { subjects, since }, reload) {
     ['number', count(subject.denied_5m)], el('button', { type: 'button', 'aria-label': `Reset ${subject.subject}`, onclick: () => resetUsage(policy, [], reload, subject.subject) }, 'Reset'));
   node.replaceChildren(table('Subjects that use most', ['Subject', '#Used', '#Granted 5 min', '#Denied 5 min', ''], subjects.map(row)),
     el('p', { class: 'note' }, `As seen by this process since ${shortClock(since)}.`));
-}
-
-function showChanges(node, changes) {
-  node.replaceChildren(changes.length
-    ? table('Changes', ['When', 'Who', 'What', 'From', 'To'], changes.map(({ at, who, what, from, to }) => tableRow(el('time', { title: full(at) }, relative(at)), who, what, from, to)))
-    : el('p', { class: 'empty' }, 'Nothing was changed since this process started.'));
 }

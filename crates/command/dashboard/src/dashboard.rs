@@ -52,7 +52,7 @@ impl DashboardBuilder {
     #[must_use]
     pub fn store(mut self, url: &StoreUrl) -> Self {
         self.process.store = url.to_string();
-        self.incidents = self.limiter.incidents_config().file_to_read(Some(url)).map(IncidentFile::at);
+        self.incidents = self.limiter.incidents_config().file(Some(url)).map(IncidentFile::at);
         self.history = match url {
             StoreUrl::File(path) => Some(HistoryFile::beside(path)),
             _ => None,

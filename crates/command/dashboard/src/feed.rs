@@ -30,7 +30,8 @@ const VIEWERS_MAX: usize = 64;
 pub(crate) struct Frame {
     pub(crate) number: u64,
     snapshot: Snapshot,
-    changes: Bytes,
+    /// Missing where the whole state is smaller.
+    changes: Option<Bytes>,
     /// Encoded for the first viewer that needs it.
     full: OnceLock<Bytes>,
 }
@@ -38,8 +39,9 @@ pub(crate) struct Frame {
 impl Frame {
     /// The event for a viewer that has seen this frame last.
     pub(crate) fn event(&self, seen: Option<u64>) -> Bytes {
-        if seen.is_some_and(|seen| seen + 1 == self.number) {
-            return self.changes.clone();
+        let changes = self.changes.as_ref().filter(|_| seen.is_some_and(|seen| seen + 1 == self.number));
+        if let Some(changes) = changes {
+            return changes.clone();
         }
         self.full.get_or_init(|| event("snapshot", &self.snapshot)).clone()
     }
@@ -82,9 +84,11 @@ impl Feed {
         fit_event(&mut snapshot);
         let last = self.frames.borrow().clone();
         let (number, changes) = match &last {
-            Some(last) => (last.number + 1, event("changes", &last.snapshot.changes_to(&snapshot))),
-            None => (0, Bytes::new()),
+            Some(last) => (last.number + 1, Some(event("changes", &last.snapshot.changes_to(&snapshot)))),
+            None => (0, None),
         };
+        // If every row is another one, the changes name those that are gone, too.
+        let changes = changes.filter(|changes| changes.len() <= EVENT_BYTES_MAX - RESERVED);
         self.frames.send_replace(Some(Arc::new(Frame { number, snapshot, changes, full: OnceLock::new() })));
     }
 

@@ -57,7 +57,8 @@ impl AdminHandler for Handler {
     fn answer(&self, request: Request<Incoming>, administrator: Administrator) -> HandledFuture {
         let shared = Arc::clone(&self.0);
         Box::pin(async move {
-            if let Some(found) = page::find(request.uri().path()).filter(|_| request.method() == Method::GET)
+            if let Some(found) = page::find(request.uri().path())
+                .filter(|_| matches!(*request.method(), Method::GET | Method::HEAD))
             {
                 return asset(found, request.headers());
             }

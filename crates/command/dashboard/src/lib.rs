@@ -29,4 +29,4 @@ pub mod snapshot;
 pub use dashboard::{Dashboard, DashboardBuilder};
 pub use events::Events;
 #[cfg(feature = "pipeline")]
-pub use pipelines::{OpenEngine, PipelineSource};
+pub use pipelines::PipelineSource;

@@ -10,6 +10,7 @@ const COMMANDS: &[&str] = &[
     "demo",
     #[cfg(feature = "gateway")]
     "gateway",
+    "dashboard",
     "take",
     "run",
     "usage",

@@ -10,6 +10,7 @@ mod aws_pipeline;
 #[cfg(feature = "pipeline")]
 mod clock_behind;
 mod container;
+mod dashboard;
 #[cfg(feature = "pipeline")]
 mod demo;
 #[cfg(feature = "pipeline")]

@@ -220,16 +220,16 @@ mod tests {
 
     #[test]
     fn an_hour_has_every_step_and_a_day_the_highest_of_each_minute() {
-        let mut series = Series::new(1_200);
-        series.note_amount(1_200, 200, 200);
+        let mut series = Series::new(120_000);
+        series.note_amount(120_000, 200, 200);
         for step in 0..24 {
-            series.note(1_200 + step, point(step, 1));
+            series.note(120_000 + step, point(step, 1));
         }
-        let (oldest, hour) = series.read(Span::Hour, 1_223);
-        assert_eq!((oldest, hour.len()), (1_223 + 1 - 720, 720));
+        let (oldest, hour) = series.read(Span::Hour, 120_023);
+        assert_eq!((oldest, hour.len()), (120_023 + 1 - 720, 720));
         assert_eq!(hour[719], Known { amount: Some(200), used: Some(23), granted: Some(1), denied: Some(1) });
         assert_eq!(hour[0].used, None, "before it was known");
-        let (_, day) = series.read(Span::Day, 1_223);
+        let (_, day) = series.read(Span::Day, 120_023);
         assert_eq!(
             day[1_438..].iter().map(|known| (known.used, known.denied)).collect::<Vec<_>>(),
             [(Some(11), Some(12)), (Some(23), Some(12))]
@@ -238,13 +238,13 @@ mod tests {
 
     #[test]
     fn idle_steps_are_zero_and_those_of_a_stopped_process_unknown() {
-        let mut series = Series::new(100);
-        series.note_amount(100, 200, 200);
-        series.note(100, point(7, 0));
-        series.note(103, point(9, 0));
-        series.skip_to(106);
-        series.note(107, point(3, 0));
-        let (_, hour) = series.read(Span::Hour, 108);
+        let mut series = Series::new(120_100);
+        series.note_amount(120_100, 200, 200);
+        series.note(120_100, point(7, 0));
+        series.note(120_103, point(9, 0));
+        series.skip_to(120_106);
+        series.note(120_107, point(3, 0));
+        let (_, hour) = series.read(Span::Hour, 120_108);
         let used: Vec<_> = hour[711..].iter().map(|known| known.used).collect();
         assert_eq!(used, [Some(7), Some(0), Some(0), Some(9), None, None, None, Some(3), None]);
         let granted: Vec<_> = hour[711..].iter().map(|known| known.granted).collect();
@@ -253,12 +253,12 @@ mod tests {
 
     #[test]
     fn a_changed_amount_moves_the_line_and_not_the_past() {
-        let mut series = Series::new(100);
-        series.note_amount(100, 200, 200);
-        series.note(100, point(100, 0));
-        series.note_amount(101, 50, 50);
-        series.note(101, Point::new(Some((25, 50)), 0, 0));
-        let (_, hour) = series.read(Span::Hour, 101);
+        let mut series = Series::new(120_100);
+        series.note_amount(120_100, 200, 200);
+        series.note(120_100, point(100, 0));
+        series.note_amount(120_101, 50, 50);
+        series.note(120_101, Point::new(Some((25, 50)), 0, 0));
+        let (_, hour) = series.read(Span::Hour, 120_101);
         assert_eq!(hour[719], Known { amount: Some(50), used: Some(25), granted: Some(0), denied: Some(0) });
     }
 }

@@ -114,8 +114,9 @@ fn jobs() -> Markup {
                     label { "State "
                         select name="state" { option value="" { "any" } @for state in STATES { option value=(state) { (state) } } }
                     }
+                    label { "Group " input name="group" size="12" autocomplete="off"; }
                     label { "Error " input name="error" placeholder="part of it" autocomplete="off"; }
-                    label { "Key " input type="search" name="search" placeholder="Search ( / )" autocomplete="off" spellcheck="false"; }
+                    label { "Number or key " input type="search" name="search" placeholder="Search ( / )" autocomplete="off" spellcheck="false"; }
                     button type="submit" { "Filter" }
                 }
                 div data-part="shown" {}

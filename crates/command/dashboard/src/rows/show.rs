@@ -5,8 +5,10 @@ use std::collections::{BTreeMap, HashSet};
 use tollway::metrics::Waiting;
 use tollway::{Limit, Name, Policy, Timestamp};
 
+use super::limit::{Reading, TrackedLimit, UNKNOWN};
+use super::policy::TrackedPolicy;
 use super::recent::Recent;
-use super::table::{Reading, Table, TrackedLimit, TrackedPolicy, UNKNOWN};
+use super::table::Table;
 use crate::sentence::{Facts, Rank};
 use crate::snapshot::{Mode, Row, RowSubjects, SeenBy};
 

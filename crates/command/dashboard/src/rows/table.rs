@@ -4,12 +4,12 @@
 //! by one, and reading the counters of one takes a few cache lines.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
 
-use tollway::metrics::{CountedPolicy, SubjectsSeen};
-use tollway::{Limiter, Name, Policy, Subject, Timestamp};
+use tollway::{Limiter, Name, Timestamp};
 
-use super::recent::{Growth, Recent, STEP, STEPS};
+use super::limit::TrackedLimit;
+use super::policy::TrackedPolicy;
+use super::recent::{Recent, STEP, STEPS};
 
 /// How many limits have five minutes of their own at a time: those that were used last. See [`crate::history`] for the memory.
 pub(crate) const LIMITS_MAX: usize = 4_096;
@@ -31,67 +31,6 @@ pub(crate) struct Table {
     pub(crate) denied: Recent<u32>,
 }
 
-/// One used policy.
-pub(crate) struct TrackedPolicy {
-    /// Its counters, if this process used it.
-    pub(crate) counted: Option<CountedPolicy>,
-    /// Whether it is shown although nothing happens under it here.
-    is_included: bool,
-    pub(crate) name: Name,
-    pub(crate) limits: Vec<TrackedLimit>,
-    /// As it is in force; `None` if it is not, or its limits are others by now.
-    pub(crate) in_force: Option<Arc<Policy>>,
-    granted: Growth,
-    would_deny: Growth,
-    /// While it is active.
-    pub(crate) recent: Option<Box<RecentTakes>>,
-    /// The steps since its last take.
-    idle: usize,
-    /// How much it is used, with less weight for what is long ago.
-    pub(crate) score: f64,
-    /// The fullest subject that was read.
-    pub(crate) fullest: Option<Subject>,
-}
-
-/// The takes of a policy in five minutes.
-pub(crate) struct RecentTakes {
-    pub(crate) granted: Recent<u32>,
-    pub(crate) would_deny: Recent<u32>,
-}
-
-/// One limit of a used policy.
-pub(crate) struct TrackedLimit {
-    pub(crate) name: Name,
-    /// `POLICY/LIMIT`.
-    pub(crate) id: String,
-    pub(crate) is_stopped: bool,
-    denied: Growth,
-    pub(crate) recent: Option<Box<RecentLimit>>,
-    pub(crate) reading: Option<Reading>,
-}
-
-/// The five minutes of a limit.
-pub(crate) struct RecentLimit {
-    pub(crate) denied: Recent<u32>,
-    /// In 63rds of the capacity; [`UNKNOWN`] if nobody read it.
-    pub(crate) used: Recent<u8>,
-}
-
-/// A step in which the store was not asked.
-pub(crate) const UNKNOWN: u8 = u8::MAX;
-
-/// What the store said of a limit.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Reading {
-    pub(crate) used: u64,
-    pub(crate) capacity: u64,
-    /// By the local clock.
-    pub(crate) resets_at: Timestamp,
-    pub(crate) held_until: Option<Timestamp>,
-    /// When it was read, by the local clock.
-    pub(crate) at: Timestamp,
-}
-
 /// A limit at the end of a step, for the history.
 pub(crate) struct StepOfLimit<'t> {
     pub(crate) policy: &'t TrackedPolicy,
@@ -99,9 +38,6 @@ pub(crate) struct StepOfLimit<'t> {
     pub(crate) granted: u32,
     pub(crate) denied: u32,
 }
-
-/// How much less a take counts for the score a step later: half after about an hour.
-const FADING: f64 = 0.999;
 
 impl Table {
     pub(crate) fn new(now: Timestamp, included_max: usize) -> Self {
@@ -232,178 +168,6 @@ impl Table {
         }
         self.granted.push(granted);
         self.denied.push(denied);
-    }
-}
-
-impl TrackedPolicy {
-    fn new(name: Name, limits: &[Name], counted: Option<CountedPolicy>) -> Self {
-        let limit = |limit: &Name| TrackedLimit {
-            name: limit.clone(),
-            id: format!("{name}/{limit}"),
-            is_stopped: false,
-            // What it counted before is growth: it is new.
-            denied: Growth::default(),
-            recent: None,
-            reading: None,
-        };
-        Self {
-            limits: limits.iter().map(limit).collect(),
-            counted,
-            is_included: false,
-            in_force: None,
-            granted: Growth::default(),
-            would_deny: Growth::default(),
-            recent: None,
-            idle: 0,
-            score: 0.0,
-            fullest: None,
-            name,
-        }
-    }
-
-    fn has_limits(&self, names: &[Name]) -> bool {
-        self.limits.iter().map(|limit| &limit.name).eq(names)
-    }
-
-    fn look_up(&mut self, limiter: &Limiter) {
-        let in_force = limiter.policy_in_force(self.name.as_str());
-        self.in_force = in_force.filter(|in_force| {
-            let names = in_force.limits().iter().map(|limit| limit.name());
-            names.eq(self.limits.iter().map(|limit| &limit.name))
-        });
-        for limit in &mut self.limits {
-            limit.is_stopped = limiter.is_stopped(self.name.as_str(), limit.name.as_str());
-        }
-    }
-
-    fn read_counters(&mut self, tracked: &mut usize) {
-        let Some(counted) = &self.counted else { return };
-        let mut grown = self.granted.read(counted.granted());
-        self.would_deny.read(counted.would_deny());
-        for (index, limit) in self.limits.iter_mut().enumerate() {
-            grown = grown.saturating_add(limit.denied.read(counted.denied(index)));
-        }
-        if grown > 0 {
-            (self.idle, self.score) = (0, self.score + grown as f64);
-            self.remember(tracked);
-        }
-    }
-
-    /// Keeps five minutes of it, if there is room.
-    fn remember(&mut self, tracked: &mut usize) {
-        if self.recent.is_some() || *tracked + self.limits.len() > LIMITS_MAX {
-            return;
-        }
-        *tracked += self.limits.len();
-        let (granted, would_deny) = (Recent::of(0), Recent::of(0));
-        self.recent = Some(Box::new(RecentTakes { granted, would_deny }));
-        for limit in &mut self.limits {
-            let (denied, used) = (Recent::of(0), Recent::of(UNKNOWN));
-            limit.recent = Some(Box::new(RecentLimit { denied, used }));
-        }
-    }
-
-    /// Whether takes name subjects.
-    pub(crate) fn has_subjects(&self) -> bool {
-        self.counted.as_ref().is_some_and(|counted| counted.has_subjects())
-    }
-
-    /// Its subjects in the last five minutes, as far as they are noted.
-    pub(crate) fn subjects(&self) -> Option<SubjectsSeen> {
-        self.counted.as_ref()?.subjects()
-    }
-
-    /// Returns what was granted, and what each limit denied.
-    fn end_step(&mut self, tracked: &mut usize, now: Timestamp) -> (u32, Vec<u32>) {
-        let (granted, would_deny) = (self.granted.end_step(), self.would_deny.end_step());
-        if let Some(recent) = &mut self.recent {
-            recent.granted.push(granted);
-            recent.would_deny.push(would_deny);
-        }
-        let denied: Vec<u32> = self.limits.iter_mut().map(|limit| limit.end_step(now)).collect();
-        self.score *= FADING;
-        self.idle += 1;
-        if self.idle > STEPS && !self.is_included && self.limits.iter().all(|limit| limit.is_empty(now)) {
-            *tracked = tracked.saturating_sub(self.limits.len());
-            self.recent = None;
-            for limit in &mut self.limits {
-                (limit.recent, limit.reading) = (None, None);
-            }
-        }
-        (granted, denied)
-    }
-
-    /// Takes granted in five minutes, with the step that runs.
-    pub(crate) fn granted_5m(&self) -> u64 {
-        self.recent.as_ref().map_or(0, |recent| recent.granted.sum()) + self.granted.in_step()
-    }
-
-    /// Takes that a shadow would have denied in five minutes.
-    pub(crate) fn would_deny_5m(&self) -> u64 {
-        self.recent.as_ref().map_or(0, |recent| recent.would_deny.sum()) + self.would_deny.in_step()
-    }
-
-    /// When it was last read; `None` if it never was.
-    pub(crate) fn read_at(&self) -> Option<Timestamp> {
-        self.limits.iter().filter_map(|limit| limit.reading).map(|reading| reading.at).max()
-    }
-
-    /// How full its fullest limit is, in 1,000ths.
-    pub(crate) fn fullness(&self, now: Timestamp) -> u64 {
-        self.limits
-            .iter()
-            .filter_map(|limit| limit.reading)
-            .map(|reading| reading.permille(now))
-            .max()
-            .unwrap_or(0)
-    }
-}
-
-impl TrackedLimit {
-    fn end_step(&mut self, now: Timestamp) -> u32 {
-        let denied = self.denied.end_step();
-        let used = self.reading_in_step(now).map_or(UNKNOWN, |reading| reading.in_63rds(now));
-        if let Some(recent) = &mut self.recent {
-            recent.denied.push(denied);
-            recent.used.push(used);
-        }
-        denied
-    }
-
-    /// Takes that it denied in five minutes, with the step that runs.
-    pub(crate) fn denied_5m(&self) -> u64 {
-        self.recent.as_ref().map_or(0, |recent| recent.denied.sum()) + self.denied.in_step()
-    }
-
-    /// The reading, if it is not older than two steps.
-    pub(crate) fn reading_in_step(&self, now: Timestamp) -> Option<Reading> {
-        self.reading.filter(|reading| now.since(reading.at) <= STEP.times(2))
-    }
-
-    fn is_empty(&self, now: Timestamp) -> bool {
-        self.reading.is_none_or(|reading| reading.used == 0 || reading.resets_at <= now)
-    }
-}
-
-impl Reading {
-    /// What is used now: nothing, if its window has ended since it was read.
-    pub(crate) fn used_at(&self, now: Timestamp) -> u64 {
-        if self.resets_at <= now && now.since(self.at) > STEP { 0 } else { self.used }
-    }
-
-    pub(crate) fn permille(&self, now: Timestamp) -> u64 {
-        match self.capacity {
-            0 => 0,
-            capacity => {
-                let permille = u128::from(self.used_at(now)) * 1_000 / u128::from(capacity);
-                u64::try_from(permille).unwrap_or(u64::MAX)
-            }
-        }
-    }
-
-    fn in_63rds(&self, now: Timestamp) -> u8 {
-        // A little that is used shows as something.
-        u8::try_from((self.permille(now) * 63).div_ceil(1_000).min(63)).unwrap_or(63)
     }
 }
 

@@ -1,1 +1,16 @@
-//! Integration tests of the dashboard: a real server on a free port, and a client over a socket.
+//! Integration tests of the dashboard: a real server on a free port, and a client that writes and reads bytes.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::disallowed_methods,
+    reason = "helpers of tests may fail the test"
+)]
+
+mod client;
+mod history;
+mod live;
+mod pipelines;
+mod rights;
+mod running;
+mod views;

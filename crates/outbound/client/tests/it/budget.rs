@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use http::StatusCode;
+use tollway::metrics::RefusedBy;
 use tollway_client::{ApiClient, Attempts, CallFailure, CallOptions, RefusalKind};
 
 use crate::{client, limiter, vendor, vendor_with};
@@ -135,6 +136,36 @@ async fn a_refusal_is_counted_as_ours_or_the_vendors() {
     client.get("/").send().await.unwrap();
     client.get("/").max_time(Duration::from_secs(2)).send().await.unwrap_err();
     assert_eq!(refusals(&vendors).await, ["\"vendor\",reason=\"rate\"} 1"]);
+}
+
+/// G11: the last refusals are kept, each with the limit that denied it or what the vendor said.
+#[tokio::test]
+async fn a_refusal_is_kept_with_whose_it_was() {
+    let kept = |limiter: &tollway::Limiter| {
+        let api = limiter.api("test").unwrap();
+        limiter
+            .api_figures(api.name())
+            .last_refusals()
+            .into_iter()
+            .map(|refusal| refusal.by)
+            .collect::<Vec<_>>()
+    };
+    let generous = vendor(&["100 / second"], "http").await;
+    let ours = limiter(&generous.url(), "limits = [\"hourly: 1 / hour from first call\"]");
+    let client = ApiClient::of(&ours, "test").unwrap();
+    client.get("/").send().await.unwrap();
+    client.get("/").max_time(Duration::from_secs(2)).send().await.unwrap_err();
+    let limit = Some("hourly".to_owned());
+    assert_eq!(kept(&ours), [RefusedBy::OurLimit { policy: "test".to_owned(), limit }]);
+    let strict = vendor(&["1 / day"], "bare").await;
+    let vendors = limiter(&strict.url(), "rate = \"off\"\nlimits = [\"1000 / second\"]");
+    let client = ApiClient::builder("test").limiter(&vendors).max_retries(0).build().unwrap();
+    client.get("/").send().await.unwrap();
+    let error = client.get("/").send().await.unwrap_err();
+    let [RefusedBy::Vendor { kind: "rate", words, .. }] = &kept(&vendors)[..] else {
+        panic!("{:?}", kept(&vendors));
+    };
+    assert_eq!(*words, error.attempts[0].said);
 }
 
 #[test]

@@ -49,7 +49,7 @@ pub(super) async fn serve(
     let samples = samples(config.name.to_string(), runner);
     let server = Server::for_program(limiter.clone(), server_config, address, samples)?;
     let listeners = Listeners::bind_program(address).await.map_err(|error| cannot_listen(address, &error))?;
-    let link = context.output().is_interactive().then(|| Link::new(TokenRight::Read)).transpose()?;
+    let link = context.output().is_watched().then(|| Link::new(TokenRight::Read)).transpose()?;
     let server = match &link {
         Some(link) => server.with_link(link.token())?,
         None => server,
@@ -61,7 +61,7 @@ pub(super) async fn serve(
             context.output().note(format_args!("dashboard: {url}"));
         }
     }
-    let pipeline = PipelineSource::own(config.clone(), Arc::clone(engine), runner);
+    let pipeline = PipelineSource::of_engine(config.clone(), Arc::clone(engine)).run_by(runner);
     let builder = Dashboard::builder(limiter, "pipeline run").store(store).changes(server.changes());
     let builder = builder.can_write(can_write(server_config, link.as_ref())).pipeline(pipeline);
     let dashboard = builder.build();
