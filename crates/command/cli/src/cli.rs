@@ -7,6 +7,8 @@ use tollway::StoreUrl;
 
 #[cfg(feature = "gateway")]
 use crate::gateway;
+#[cfg(feature = "top")]
+use crate::top;
 #[cfg(feature = "vendor")]
 use crate::vendor;
 use crate::{
@@ -88,6 +90,8 @@ pub(crate) enum Command {
     Dashboard(dashboard::Arguments),
     #[cfg(feature = "gateway")]
     Gateway(gateway::Arguments),
+    #[cfg(feature = "top")]
+    Top(top::Arguments),
     Usage(usage::Arguments),
     Why(why::Arguments),
     Limit(limit::Arguments),
@@ -116,6 +120,9 @@ impl Command {
             Self::Gateway(arguments) => arguments.serves(),
             #[cfg(feature = "pipeline")]
             Self::Pipeline(arguments) => arguments.runs(),
+            // Lines would spoil its screen.
+            #[cfg(feature = "top")]
+            Self::Top(arguments) => !arguments.is_frame(),
             _ => false,
         }
     }

@@ -118,6 +118,18 @@ impl Context {
         Ok(self.built(self.builder(config)?))
     }
 
+    /// The same, counting, for what looks at the limits of others.
+    #[cfg(feature = "top")]
+    pub(crate) fn counting_limiter(&self, config: &Config) -> Result<Limiter, Failure> {
+        Ok(self.built(self.builder(config)?.metrics()))
+    }
+
+    /// When to use colours.
+    #[cfg(feature = "top")]
+    pub(crate) fn color(&self) -> crate::cli::Color {
+        self.global.color
+    }
+
     /// The same with an api, which may be a profile that the config does not name.
     #[cfg(feature = "client")]
     pub(crate) fn limiter_with_api(

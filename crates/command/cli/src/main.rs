@@ -45,6 +45,8 @@ mod simulate;
 mod stopwatch;
 mod take;
 mod take_arguments;
+#[cfg(feature = "top")]
+mod top;
 mod usage;
 mod usage_subjects;
 #[cfg(feature = "vendor")]
@@ -97,6 +99,8 @@ fn dispatch(command: Command, context: &Context) -> Result<Exit, Failure> {
         Command::Dashboard(arguments) => dashboard::run(&arguments, context),
         #[cfg(feature = "gateway")]
         Command::Gateway(arguments) => gateway::run(&arguments, context),
+        #[cfg(feature = "top")]
+        Command::Top(arguments) => top::run(&arguments, context),
         Command::Usage(arguments) => usage::run(&arguments, context),
         Command::Why(arguments) => why::run(&arguments, context),
         Command::Reset(arguments) => reset::run(&arguments, context),

@@ -8,10 +8,12 @@ use anstream::{AutoStream, ColorChoice};
 use anstyle::{AnsiColor, Style};
 use serde::Serialize;
 use serde_json::json;
+use tracing::Level;
 
 use crate::cli::Color;
 use crate::failure::Failure;
 use crate::layout::{COLUMNS, sentence};
+use crate::log;
 
 /// Emphasis.
 pub(crate) const STRONG: Style = Style::new().bold();
@@ -57,7 +59,7 @@ impl Output {
 
     /// Whether progress may be drawn: standard error is a terminal.
     pub(crate) fn is_watched(&self) -> bool {
-        !self.quiet && !self.json && io::stderr().is_terminal()
+        !self.quiet && !self.json && !log::is_json() && io::stderr().is_terminal()
     }
 
     /// Whether a person reads the result as it comes: standard output is a terminal.
@@ -120,14 +122,14 @@ impl Output {
 
     /// A remark on standard error; left out with `--json` and `--quiet`.
     pub(crate) fn note(&self, text: impl Display) {
-        if !self.quiet && !self.json {
+        if !self.quiet && !self.json && !log::say_as_json(Level::INFO, &text.to_string(), None) {
             self.write_stderr(text);
         }
     }
 
     /// A warning on standard error; left out with `--quiet`.
     pub(crate) fn warning(&self, text: impl Display) {
-        if !self.quiet {
+        if !self.quiet && !log::say_as_json(Level::WARN, &text.to_string(), None) {
             self.write_stderr(format_args!("{WARN}warning:{WARN:#} {text}"));
         }
     }
@@ -138,6 +140,9 @@ impl Output {
         if self.json {
             let exit = failure.exit().code();
             self.write_stderr(json!({ "error": { "message": message, "advice": advice, "exit": exit } }));
+            return;
+        }
+        if log::say_as_json(Level::ERROR, message, advice) {
             return;
         }
         self.write_stderr(format_args!("{BAD}error:{BAD:#} {message}"));

@@ -21,34 +21,40 @@ export function show(main, { name = '', hour = '' }) {
     event.preventDefault();
     go({ page: 'consumers', name: view.search.value.trim() });
   });
-  view.one.hidden = !name;
-  const parts = [fetched(view.status, 'v1/consumers', (answer) => setText(view.status, answer.limiting
-    ? `Consumers are limited; ${answer.store} counts.` : answer.enabled ? `Consumers are not limited now: the store (${answer.store}) does not answer.` : 'Consumers are not limited: [consumers] has enabled = false.'),
-  { what: 'Consumers' })];
-  if (name) {
-    setText(view.name, name);
-    const base = path`v1/consumers/${name}`;
-    const usage = fetched(view.usage, `${base}/usage`, (answer) => showUsage(view.usage, answer), { every: 3_000, what: 'The counters of a consumer' });
-    const limits = fetched(view.limits, () => path`v1/consumers/${name}/limits/${`${view.hour.value}:00Z`}`, (answer) => {
-      view.blocked.hidden = !answer.blocked;
-      view.limits.replaceChildren(table('Limits in this hour', heads, [tableRow(...amounts(answer.limits))]),
-        el('p', { class: 'note' }, answer.record_ids.length ? `The sum of ${counted(answer.record_ids.length, 'records')}.` : 'No record applies: these are the defaults of the config.'));
-    }, { what: 'The limits of a consumer' });
-    view.hour.addEventListener('change', () => limits.again());
-    parts.push(usage, limits, fetched(view.records, `${base}/records`, (answer) => showRecords(view.records, answer), { what: 'The records of a consumer' }));
-    view.reset.addEventListener('click', () => confirmChange({
-      title: `Reset the counters of ${name}`,
-      body: ['All limited periods count from 0 again.'],
-      action: 'Reset the counters',
-      danger: true,
-      run: async () => {
-        await ask(`${base}/usage`, { method: 'DELETE' });
-        usage.again();
-        return `The counters of ${name} are reset.`;
-      },
-    }));
-  }
+  view.one.hidden = true;
+  const parts = [fetched(view.status, 'v1/consumers', (answer) => {
+    setText(view.status, answer.limiting ? `Consumers are limited; ${answer.store} counts.`
+      : answer.enabled ? `Consumers are not limited now: the store (${answer.store}) does not answer.` : 'Consumers are not limited: [consumers] has enabled = false.');
+    if (!name) return;
+    view.one.hidden = false;
+    parts.push(...showConsumer(view, name));
+  }, { what: 'Consumers', missing: 'This process knows no consumers: its config has no [consumers], or another process serves them.' })];
   return { title: name ? `Consumer ${name}` : undefined, leave: () => parts.forEach((part) => part.stop()) };
+}
+
+function showConsumer(view, name) {
+  setText(view.name, name);
+  const base = path`v1/consumers/${name}`;
+  const usage = fetched(view.usage, `${base}/usage`, (answer) => showUsage(view.usage, answer), { every: 3_000, what: 'The counters of a consumer' });
+  const limits = fetched(view.limits, () => path`v1/consumers/${name}/limits/${`${view.hour.value}:00Z`}`, (answer) => {
+    view.blocked.hidden = !answer.blocked;
+    view.limits.replaceChildren(table('Limits in this hour', heads, [tableRow(...amounts(answer.limits))]),
+      el('p', { class: 'note' }, answer.record_ids.length ? `The sum of ${counted(answer.record_ids.length, 'records')}.` : 'No record applies: these are the defaults of the config.'));
+  }, { what: 'The limits of a consumer' });
+  const records = fetched(view.records, `${base}/records`, (answer) => showRecords(view.records, answer.records), { what: 'The records of a consumer' });
+  view.hour.addEventListener('change', () => limits.again());
+  view.reset.addEventListener('click', () => confirmChange({
+    title: `Reset the counters of ${name}`,
+    body: ['All limited periods count from 0 again.'],
+    action: 'Reset the counters',
+    danger: true,
+    run: async () => {
+      await ask(`${base}/usage`, { method: 'DELETE' });
+      usage.again();
+      return `The counters of ${name} are reset.`;
+    },
+  }));
+  return [usage, limits, records];
 }
 
 function showUsage(node, { limits }) {
@@ -64,8 +70,7 @@ function showUsage(node, { limits }) {
   node.replaceChildren(table('Counters', ['Period', 'Used', '#Resets'], rows));
 }
 
-function showRecords(node, answer) {
-  const records = answer.records ?? answer;
+function showRecords(node, records) {
   if (!records.length) {
     node.replaceChildren(el('p', { class: 'empty' }, 'This consumer has no records: it has the limits of the config.'));
     return;

@@ -5,9 +5,9 @@ import { clone, el, setText } from './dom.js';
 
 /**
  * Calls `render(answer)` now and each `every` ms while the tab is visible. What goes wrong is said in `node`. `inPlace`:
- * `render` changes texts and shapes, and replaces no nodes.
+ * `render` changes texts and shapes, and replaces no nodes. `missing`: what a path says that is not there.
  */
-export function fetched(node, path, render, { every = 0, what = 'This', asWritten = false, inPlace = false } = {}) {
+export function fetched(node, path, render, { every = 0, what = 'This', asWritten = false, inPlace = false, missing } = {}) {
   let request;
   let timer;
 
@@ -29,7 +29,7 @@ export function fetched(node, path, render, { every = 0, what = 'This', asWritte
       if (signal.aborted) return;
       refused = error.needsToken;
       // What is shown stays while the server is away: the page says so at its top.
-      if (error.status || !node.hasChildNodes()) node.replaceChildren(error.needsToken ? needsToken(what, error) : said(error));
+      if (error.status || !node.hasChildNodes()) node.replaceChildren(error.needsToken ? needsToken(what, error) : missing && error.status === 404 ? el('p', { class: 'empty' }, missing) : said(error));
       if (error.status === undefined) throw error;
     }
     if (every && !signal.aborted && !refused) timer = setTimeout(load, every, false);

@@ -90,7 +90,7 @@ const GLANCE = 8;
 
 function showApis(view, apis) {
   view.apis.hidden = !apis.length;
-  const trouble = (api) => (api.held_until > now() ? 2 : 0) + (api.refused_5m > 0 ? 1 : 0);
+  const trouble = (api) => (api.held_until > now()) * 2 + (api.refused_5m > 0);
   const shown = [...apis].sort((a, b) => trouble(b) - trouble(a) || a.api.localeCompare(b.api)).slice(0, GLANCE);
   keyed(view.apiRows, shown, (api) => api.api, (api) => {
     const [calls, refused] = [el('td', { class: 'number' }), el('td', { class: 'number' })];
@@ -111,7 +111,8 @@ export function endOf({ ends_at: at, why_no_end: why, engine_away_since: away, s
   if (away) return `its jobs cannot be reached since ${shortClock(away)}`;
   const left = stages.reduce((sum, stage) => sum + stage.ready + stage.running + stage.delayed + stage.held, 0);
   if (!left) return stages.some((stage) => stage.dead) ? 'done, but for dead letters' : 'done';
-  return at ? `done at about ${shortClock(at)}, ${relative(at)}` : why ?? 'no end is known yet';
+  const done = stages.reduce((sum, stage) => sum + stage.done, 0);
+  return `${count(done)} of ${counted(done + left, 'steps')} done; ${at ? `all at about ${shortClock(at)}, ${relative(at)}` : why ?? 'no end is known yet'}`;
 }
 
 function showPipelines(view, pipelines) {

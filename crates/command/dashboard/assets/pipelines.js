@@ -73,7 +73,7 @@ function card(first, linked) {
   const [end, progress, flow] = [el('p', { class: 'what' }), el('p', { class: 'what' }), el('ol', { class: 'flow' })];
   const [pause, resume] = [button('Pause all', `Pause all stages of ${name}`, () => confirmPause(name, pipeline.stages)), button('Resume all', `Resume all stages of ${name}`, () => confirmResume(name, pipeline.stages))];
   const node = el('section', { class: 'pipeline' },
-    linked ? el('h2', {}, el('a', { href: link({ page: 'pipelines', name }) }, name)) : null, end,
+    linked ? el('h2', {}, el('a', { href: link({ page: 'pipelines', name }) }, name)) : el('h2', { class: 'hidden' }, 'Stages'), end,
     el('p', { class: 'actions' }, el('a', { class: 'button', href: link({ page: 'jobs', name }) }, 'Jobs'), ' ',
       el('a', { class: 'button', href: link({ page: 'jobs', name, tab: 'dead' }) }, 'Dead letters'), ' ', pause, ' ', resume), flow, progress);
   return {

@@ -10,7 +10,7 @@ export function tableRow(...cells) {
 
 /** A table; a heading with `#` is one of numbers. */
 export function table(caption, headings, rows) {
-  const heading = (text) => (text.startsWith('#')
+  const heading = (text) => (!text ? el('td') : text.startsWith('#')
     ? el('th', { scope: 'col', class: 'number' }, text.slice(1)) : el('th', { scope: 'col' }, text));
   return el('div', { class: 'scroll', role: 'region', 'aria-label': caption, tabindex: '0' }, el('table', {}, el('caption', { class: 'hidden' }, caption),
     el('thead', {}, el('tr', {}, headings.map(heading))), el('tbody', {}, rows)));

@@ -34,7 +34,7 @@ async function showView() {
   main.replaceChildren();
   if (!module) {
     shown = { failed: true };
-    main.append(el('p', { class: 'empty' }, 'This view could not be loaded: the server does not answer. It is tried again when the server is back.'));
+    main.append(el('p', { class: 'empty' }, 'The server does not answer. This view is loaded when it is back.'));
   } else {
     shown = module.show(main, values) ?? {};
   }
@@ -50,7 +50,7 @@ function refresh() {
   showConnection();
   if (!live.data) return;
   const { process, totals, alarms, pipelines } = live.data;
-  setText(id('process'), `${process.command} · ${process.store}`);
+  setText(id('process'), [process.command, process.store].filter(Boolean).join(' · '));
   setAttribute(id('process'), 'title', `tollway ${process.version}, process ${process.pid}`);
   badge('incidents', (alarms ?? []).filter((alarm) => !alarm.cleared).length, 'alarms');
   badge('pipelines', (pipelines ?? []).reduce((sum, { dead }) => sum + (dead ?? 0), 0), 'dead letters');
@@ -90,7 +90,7 @@ function showConnection() {
 const theme = () => document.documentElement.dataset.theme;
 
 function changeTheme() {
-  const next = { light: 'dark', dark: undefined }[theme()] ?? (theme() ? undefined : 'light');
+  const next = { light: 'dark', dark: undefined, undefined: 'light' }[theme()];
   if (next) document.documentElement.dataset.theme = next;
   else delete document.documentElement.dataset.theme;
   try {
@@ -102,7 +102,7 @@ function changeTheme() {
 
 function showTheme() {
   setText(id('theme'), { light: 'Light', dark: 'Dark' }[theme()] ?? 'Auto');
-  setAttribute(id('theme'), 'aria-label', `Theme: ${{ light: 'light', dark: 'dark' }[theme()] ?? 'that of the system'}`);
+  setAttribute(id('theme'), 'aria-label', `Theme: ${id('theme').textContent}`);
 }
 
 const help = id('help');

@@ -121,7 +121,7 @@ impl DashboardBuilder {
 ///
 /// The limiter must count ([`tollway::LimiterBuilder::metrics`]).
 #[derive(Clone)]
-pub struct Dashboard(Arc<Shared>);
+pub struct Dashboard(pub(crate) Arc<Shared>);
 
 /// What the task of the dashboard and the handlers of requests share.
 pub(crate) struct Shared {

@@ -12,6 +12,7 @@ mod alarms;
 mod answer;
 mod dashboard;
 mod details;
+mod events;
 mod feed;
 mod handler;
 mod history;
@@ -26,5 +27,6 @@ mod settings;
 pub mod snapshot;
 
 pub use dashboard::{Dashboard, DashboardBuilder};
+pub use events::Events;
 #[cfg(feature = "pipeline")]
-pub use pipelines::{OpenEngine, PipelineSource};
+pub use pipelines::PipelineSource;

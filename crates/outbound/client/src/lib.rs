@@ -95,4 +95,5 @@ pub use middleware::ApiMiddleware;
 pub use observe::Observed;
 #[cfg(feature = "client")]
 pub use request::ApiRequest;
+pub use tls::use_ring;
 pub use tollway_dialects::{RefusalKind, VendorResponse};

@@ -59,6 +59,9 @@ pub(crate) struct Arguments {
     /// Lowest level to log on standard error [default: $TOLLWAY_LOG_LEVEL, else info]
     #[arg(long, value_name = "LEVEL")]
     log_level: Option<log::Level>,
+    /// How log lines are written on standard error
+    #[arg(long, value_name = "FORMAT", value_enum, default_value_t)]
+    log_format: log::Format,
 }
 
 #[derive(Debug, clap::Subcommand)]
@@ -86,7 +89,7 @@ pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<Exit, Fail
         return env::run(arguments, context);
     }
     let usual = if context.output().is_quiet() { log::Level::Error } else { log::Level::Info };
-    log::begin(arguments.log_level, usual)?;
+    log::begin(arguments.log_level, usual, arguments.log_format)?;
     let setup = Setup::new(arguments, context)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime

@@ -1,13 +1,15 @@
 //! Log lines on standard error, for every subcommand, with a bound on how many.
 
 mod held_back;
+mod json_lines;
 mod line_limit;
 
 use std::io::{self, Write, stderr};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use indicatif::ProgressBar;
-use tollway::Clock;
+use tollway::{Clock, Timestamp};
 use tollway_memory::WallClock;
 use tracing::Level;
 use tracing_subscriber::filter::{LevelFilter, Targets};
@@ -15,17 +17,25 @@ use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
 pub(crate) use held_back::{hold_back, take_held};
+use json_lines::{JsonLine, JsonLines};
 use line_limit::LineLimit;
 
 /// Takes on a table of minutes: dashboards of the system that owns it search for these lines, so they are logged at info.
 const MINUTE_TAKES: &str = "tollway_dynamodb::minute";
 
-/// Whether lines have a time in front.
+/// How log lines are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Times {
-    Shown,
-    Hidden,
+pub(crate) enum LineFormat {
+    /// As text without times, for a short command.
+    Short,
+    /// As text, with the time in front.
+    Text,
+    /// As JSON objects.
+    Json,
 }
+
+/// Whether lines are JSON: then what the command itself says on standard error is, too.
+static IS_JSON: AtomicBool = AtomicBool::new(false);
 
 /// Sends the library's warnings to standard error, for a short command. `holds_back`: errors of the store until its end.
 pub(crate) fn report_warnings(quiet: bool, holds_back: bool) {
@@ -36,7 +46,7 @@ pub(crate) fn report_warnings(quiet: bool, holds_back: bool) {
         true => (LevelFilter::ERROR, LevelFilter::ERROR),
         false => (LevelFilter::WARN, LevelFilter::INFO),
     };
-    begin(Targets::new().with_default(level).with_target(MINUTE_TAKES, takes), Times::Hidden);
+    begin(Targets::new().with_default(level).with_target(MINUTE_TAKES, takes), LineFormat::Short);
 }
 
 /// A live display that lines are written above, so that they do not spoil it.
@@ -67,21 +77,49 @@ impl Write for Lines {
 }
 
 /// Starts logging what these targets let through.
-pub(crate) fn begin(targets: Targets, times: Times) {
-    let limit = LineLimit::new(Arc::new(WallClock), move |level, line| write_line(times, level, line));
+pub(crate) fn begin(targets: Targets, format: LineFormat) {
+    IS_JSON.store(format == LineFormat::Json, Ordering::Relaxed);
+    let limit = LineLimit::new(Arc::new(WallClock), move |level, line| write_line(format, level, line));
     let registry = tracing_subscriber::registry().with(targets).with(limit).with(held_back::HoldBack);
     let lines = tracing_subscriber::fmt::layer().with_writer(|| Lines).with_target(false);
-    match times {
-        Times::Shown => registry.with(lines).init(),
-        Times::Hidden => registry.with(lines.without_time()).init(),
+    match format {
+        LineFormat::Short => registry.with(lines.without_time()).init(),
+        LineFormat::Text => registry.with(lines).init(),
+        LineFormat::Json => registry.with(JsonLines).init(),
     }
 }
 
+/// Whether lines are JSON objects.
+pub(crate) fn is_json() -> bool {
+    IS_JSON.load(Ordering::Relaxed)
+}
+
+/// Writes what the command says on standard error as a line of the log, if that is JSON. False: it is to be written as text.
+pub(crate) fn say_as_json(level: Level, text: &str, advice: Option<&str>) -> bool {
+    if is_json() {
+        let text = anstream::adapter::strip_str(text).to_string();
+        let line = JsonLine::new(level, text.trim());
+        match advice {
+            Some(advice) => line.with("advice", advice).write(),
+            None => line.write(),
+        }
+    }
+    is_json()
+}
+
 /// Writes a line in the format of the log.
-fn write_line(times: Times, level: Level, line: &str) {
-    let micros = WallClock.now().as_micros().cast_signed();
-    let time = jiff::Timestamp::from_microsecond(micros).ok().filter(|_| times == Times::Shown);
-    let time = time.map(|time| time.strftime("%Y-%m-%dT%H:%M:%S%.6fZ ").to_string()).unwrap_or_default();
+fn write_line(format: LineFormat, level: Level, line: &str) {
+    let time = match format {
+        LineFormat::Json => return JsonLine::new(level, line).write(),
+        LineFormat::Short => String::new(),
+        LineFormat::Text => utc(WallClock.now()).map(|time| time + " ").unwrap_or_default(),
+    };
     // Like the log itself, it has nowhere to report a closed standard error.
     let _ = writeln!(Lines, "{time}{level:>5} {line}");
+}
+
+/// A time as the log shows it.
+fn utc(time: Timestamp) -> Option<String> {
+    let time = jiff::Timestamp::from_microsecond(time.as_micros().cast_signed()).ok()?;
+    Some(time.strftime("%Y-%m-%dT%H:%M:%S%.6fZ").to_string())
 }

@@ -4,17 +4,20 @@
 //! dashboard. `aws` runs the command, and `survey` looks for `doctor`; `table`, `parameter`, `queue`, `topic`, `alarm` and
 //! `dashboard` find, create and delete one kind of resource over an `account`, and `steps` chooses among them; `made_by` marks
 //! what was created. `template` writes them for CloudFormation, `roles` lists permissions, `report` writes the result.
+//! `grafana` and `alert_rules` print what watches a deployment without AWS, over the metrics in `watched`.
 
 #[cfg(feature = "aws")]
 pub(crate) mod account;
 #[cfg(feature = "aws")]
 mod alarm;
+mod alert_rules;
 #[cfg(feature = "aws")]
 mod aws;
 #[cfg(feature = "aws")]
 mod dashboard;
 #[cfg(feature = "aws")]
 mod error;
+mod grafana;
 #[cfg(feature = "aws")]
 mod made_by;
 #[cfg(feature = "aws")]
@@ -41,11 +44,12 @@ pub(crate) mod table;
 mod template;
 #[cfg(feature = "aws")]
 mod topic;
+mod watched;
 
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
 
-/// Create the cloud resources that the config needs
+/// Create the cloud resources that the config needs; print dashboards and alerts
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
     #[command(subcommand)]
@@ -55,6 +59,8 @@ pub(crate) struct Arguments {
 #[derive(Debug, clap::Subcommand)]
 enum Place {
     Aws(AwsArguments),
+    Grafana(grafana::Arguments),
+    Prometheus(alert_rules::Arguments),
 }
 
 /// Create tables, parameters, queues, alarms and a dashboard on AWS, and print IAM policies
@@ -111,8 +117,11 @@ pub(crate) enum Role {
 }
 
 pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<Exit, Failure> {
-    let Place::Aws(arguments) = &arguments.place;
-    on_aws(arguments, context)
+    match &arguments.place {
+        Place::Aws(arguments) => on_aws(arguments, context),
+        Place::Grafana(_) => grafana::run(context),
+        Place::Prometheus(_) => alert_rules::run(context),
+    }
 }
 
 #[cfg(feature = "aws")]

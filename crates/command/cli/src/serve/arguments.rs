@@ -2,7 +2,7 @@
 
 use tollway_server::{ListenAddress, ServerConfig};
 
-use super::log::Level;
+use super::log::{Format, Level};
 use crate::dashboard::Mode;
 
 /// Serve decisions over HTTP, Envoy's gRPC and the Redis protocol
@@ -46,6 +46,9 @@ pub(crate) struct Arguments {
     /// Lowest level to log on standard error [default: $TOLLWAY_LOG_LEVEL, else info]
     #[arg(long, value_name = "LEVEL")]
     pub(super) log_level: Option<Level>,
+    /// How log lines are written on standard error
+    #[arg(long, value_name = "FORMAT", value_enum, default_value_t)]
+    pub(super) log_format: Format,
 }
 
 impl Arguments {

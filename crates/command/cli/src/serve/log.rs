@@ -6,7 +6,7 @@ use clap::ValueEnum;
 use tracing_subscriber::filter::{LevelFilter, Targets};
 
 use crate::failure::{Exit, Failure};
-use crate::log::{Times, begin as begin_log};
+use crate::log::{LineFormat, begin as begin_log};
 
 /// The level, if `--log-level` is not given.
 const VARIABLE: &str = "TOLLWAY_LOG_LEVEL";
@@ -24,13 +24,27 @@ pub(crate) enum Level {
     Debug,
 }
 
+/// How lines are written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    /// Lines for people
+    #[default]
+    Text,
+    /// A JSON object a line, for collectors of logs
+    Json,
+}
+
 /// Starts logging. `--log-level` overrides the variable, and both override what is usual.
-pub(crate) fn begin(requested: Option<Level>, usual: Level) -> Result<(), Failure> {
+pub(crate) fn begin(requested: Option<Level>, usual: Level, format: Format) -> Result<(), Failure> {
     let level = match requested {
         Some(level) => level,
         None => level_from_environment()?.unwrap_or(usual),
     };
-    begin_log(targets(level), Times::Shown);
+    let format = match format {
+        Format::Text => LineFormat::Text,
+        Format::Json => LineFormat::Json,
+    };
+    begin_log(targets(level), format);
     Ok(())
 }
 

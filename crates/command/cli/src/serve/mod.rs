@@ -34,7 +34,7 @@ use startup_message::StoreState;
 
 pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<Exit, Failure> {
     let usual = if context.output().is_quiet() { log::Level::Error } else { log::Level::Info };
-    log::begin(arguments.log_level, usual)?;
+    log::begin(arguments.log_level, usual, arguments.log_format)?;
     let setup = Setup::new(arguments, context)?;
     let connections = file_descriptors::raise_limit(setup.config.connections);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();

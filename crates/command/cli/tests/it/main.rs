@@ -13,6 +13,8 @@ mod container;
 mod dashboard;
 #[cfg(feature = "pipeline")]
 mod demo;
+#[cfg(feature = "pipeline")]
+mod deployment;
 mod doctor;
 #[cfg(feature = "pipeline")]
 mod file_modes;
@@ -44,6 +46,8 @@ mod simulate;
 mod simulate_input;
 mod take;
 mod terminal;
+#[cfg(feature = "top")]
+mod top;
 mod usage_subjects;
 #[cfg(feature = "vendor")]
 mod vendor;

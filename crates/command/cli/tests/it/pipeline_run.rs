@@ -314,6 +314,22 @@ fn metrics_show_every_stage() {
     assert_eq!(run.process.wait().unwrap().code(), Some(0));
 }
 
+/// Lines of the log, and the summary that the command says on standard error, are JSON objects if it was started so.
+#[test]
+fn log_and_summary_are_json_lines() {
+    let home = home(CONFIG);
+    jobs(&home, 1..=2, ", \"fail\": true");
+    enqueue(&home);
+    let ended =
+        home.tollway(&["pipeline", "run", "--log-format", "json", "--log-level", "debug"]).output().unwrap();
+    let said = String::from_utf8(ended.stderr).unwrap();
+    let lines: Vec<Value> = said.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert!(lines.iter().all(|line| line["time"].is_string() && line["level"].is_string()), "{said}");
+    let remark = lines.iter().find(|line| line["message"].as_str().unwrap().starts_with("see why:"));
+    assert_eq!(remark.unwrap()["level"], "info", "{said}");
+    assert!(lines.iter().any(|line| line["target"].is_string() && line["fields"].is_object()), "{said}");
+}
+
 /// Ten dead letters raise an alarm, and the end is told, too.
 #[test]
 fn webhook_gets_alarms_and_the_end() {

@@ -31,6 +31,11 @@ impl Terminal {
         String::from_utf8(output.stdout).unwrap()
     }
 
+    /// Makes it this large.
+    pub(super) fn resize(&self, width: u16, height: u16) {
+        self.tmux(&["resize-window", "-x", &width.to_string(), "-y", &height.to_string()]);
+    }
+
     pub(super) fn keys(&self, keys: &str) {
         self.tmux(&["send-keys", keys]);
     }

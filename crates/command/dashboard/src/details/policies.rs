@@ -44,7 +44,7 @@ pub(crate) async fn rows(shared: &Arc<Shared>, policies: &[Arc<Policy>]) -> Resu
     let seen = shared.seen();
     let mut rows = Vec::new();
     for (index, policy) in policies.iter().enumerate() {
-        let read = usages.get(index).and_then(Option::as_ref).map(|usage| readings(usage, now));
+        let read = usages.get(index).and_then(Option::as_ref).map(|usage| readings(usage, Some(policy), now));
         let tracked = seen.table.policy(policy.name().as_str());
         let tracked = tracked.filter(|tracked| tracked.limits.len() == policy.limits().len());
         let has_subjects = tracked.is_some_and(|tracked| tracked.has_subjects());

@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 
-use tollway::{Limiter, Name, Subject, Timestamp, Usage};
+use tollway::{Limiter, Name, Policy, Subject, Timestamp, Usage};
 
 use super::limit::Reading;
 use super::policy::TrackedPolicy;
@@ -76,7 +76,8 @@ impl Table {
                 continue;
             };
             let subject = &read.account.1;
-            let readings = readings(&usage, now);
+            let in_force = policy.in_force.clone();
+            let readings = readings(&usage, in_force.as_deref(), now);
             if policy.has_subjects() {
                 let fullness = readings.iter().map(|reading| reading.permille(now)).max().unwrap_or(0);
                 let is_known = policy.fullest.as_ref() == Some(subject);
@@ -112,12 +113,19 @@ impl Table {
 }
 
 /// In local time: the store's clock may be another.
-pub(crate) fn readings(usage: &Usage, now: Timestamp) -> Vec<Reading> {
+pub(crate) fn readings(usage: &Usage, policy: Option<&Policy>, now: Timestamp) -> Vec<Reading> {
     let held = usage.held_until;
+    let limits = policy.map_or(&[][..], Policy::limits);
+    let closed_until = |limit: &tollway::LimitUsage| {
+        let in_force = limits.iter().find(|known| *known.name() == limit.name)?;
+        in_force.closed_until(limit.as_of, limit.resets_at, now)
+    };
+    // If calls are booked past the running window, the reading is of the window of the last booking, and the running one is
+    // used up.
     let reading = |limit: &tollway::LimitUsage| Reading {
-        used: limit.used,
+        used: if closed_until(limit).is_some() { limit.capacity } else { limit.used },
         capacity: limit.capacity,
-        resets_at: now.plus(limit.resets_in),
+        resets_at: closed_until(limit).unwrap_or_else(|| now.plus(limit.resets_in)),
         held_until: held.map(|until| now.plus(until.since(limit.as_of))).filter(|until| *until > now),
         at: now,
     };

@@ -28,7 +28,7 @@ const DELIVERED_WITHIN: Duration = Duration::from_secs(1);
 const VARIABLE: &str = "AWS_LAMBDA_RUNTIME_API";
 
 pub(super) fn run(arguments: &Arguments, which: &Which, context: &Context) -> Result<Exit, Failure> {
-    log::begin(arguments.log_level, Level::Info)?;
+    log::begin(arguments.log_level, Level::Info, arguments.log_format)?;
     runtime()?.block_on(work(arguments, which, context))
 }
 

@@ -11,7 +11,7 @@ use tollway::core::read_span;
 use super::session::Which;
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
-use crate::serve::log::Level;
+use crate::serve::log::{Format, Level};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -39,6 +39,9 @@ pub(crate) struct Arguments {
     /// Lowest level to log on standard error [default: $TOLLWAY_LOG_LEVEL, else info]
     #[arg(long, value_name = "LEVEL")]
     log_level: Option<Level>,
+    /// How log lines are written on standard error
+    #[arg(long, value_name = "FORMAT", value_enum, default_value_t)]
+    log_format: Format,
 }
 
 #[cfg(feature = "aws")]
@@ -48,6 +51,6 @@ pub(super) fn run(arguments: &Arguments, which: &Which, context: &Context) -> Re
 
 #[cfg(not(feature = "aws"))]
 pub(super) fn run(arguments: &Arguments, _: &Which, _: &Context) -> Result<Exit, Failure> {
-    let Arguments { stage: _, time: _, log_level: _ } = arguments;
+    let Arguments { stage: _, time: _, log_level: _, log_format: _ } = arguments;
     Err(Failure::new(Exit::CONFIG, "this build has no AWS support").advise("build it with `--features aws`"))
 }

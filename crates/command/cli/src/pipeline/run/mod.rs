@@ -31,7 +31,7 @@ use super::stage_names::{move_command, remark};
 use crate::cloudwatch::Publishing;
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
-use crate::serve::log::{self, Level};
+use crate::serve::log::{self, Format, Level};
 use alarms::PipelineAlarms;
 use metrics::Served;
 pub(crate) use metrics::unshare;
@@ -100,12 +100,16 @@ pub(crate) struct Arguments {
     /// Lowest level to log on standard error [default: $TOLLWAY_LOG_LEVEL, else info; on a terminal warn]
     #[arg(long, value_name = "LEVEL")]
     log_level: Option<Level>,
+    /// How log lines are written on standard error
+    #[arg(long, value_name = "FORMAT", value_enum, default_value_t)]
+    log_format: Format,
 }
 
 pub(super) fn run(arguments: &Arguments, which: &Which, context: &Context) -> Result<Exit, Failure> {
     let output = context.output();
     let usual = if output.is_watched() { Level::Warn } else { Level::Info };
-    log::begin(arguments.log_level, if output.is_quiet() { Level::Error } else { usual })?;
+    let usual = if output.is_quiet() { Level::Error } else { usual };
+    log::begin(arguments.log_level, usual, arguments.log_format)?;
     let runtime = runtime()?;
     match runtime.block_on(work(arguments, which, context))? {
         Some(exit) => Ok(exit),

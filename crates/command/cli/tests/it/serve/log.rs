@@ -78,6 +78,49 @@ fn log_level_is_configurable() {
     assert!(said.contains("\"loud\"") && said.contains("error, warn, info or debug"), "{said}");
 }
 
+/// Every line is an object with the documented keys, also what libraries log and what ends the command; no secret is in it.
+#[test]
+fn lines_are_json_if_the_command_line_says_so() {
+    let home = Home::new();
+    let serving = start(&home, &["--log-format", "json", "--log-level", "debug"], &[]);
+    change_and_take(&serving);
+    send_unwanted(&serving.address("decisions"));
+    let (code, log) = serving.stop();
+    assert_eq!(code, Some(0), "{log}");
+    let lines: Vec<serde_json::Value> = log.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    for line in &lines {
+        let keys: Vec<&str> = line.as_object().unwrap().keys().map(String::as_str).collect();
+        let known = ["fields", "level", "message", "spans", "target", "time"];
+        assert!(keys.iter().all(|key| known.contains(key)), "{line}");
+        assert!(line["time"].as_str().unwrap().parse::<jiff::Timestamp>().is_ok(), "{line}");
+        assert!(["debug", "info", "warn"].contains(&line["level"].as_str().unwrap()), "{line}");
+    }
+    let set = lines.iter().find(|line| line["message"] == "a limit was set").unwrap();
+    assert_eq!(
+        (&set["level"], &set["fields"]["to"]),
+        (&"info".into(), &"20 requests / hour".into()),
+        "{set}"
+    );
+    assert!(set["target"].as_str().unwrap().starts_with("tollway_server"), "{set}");
+    assert!(lines.iter().any(|line| line["message"].as_str().unwrap().contains("more are dropped")), "{log}");
+    assert!(!log.contains(TOKEN), "{log}");
+}
+
+/// Why the server did not start is a line like the others.
+#[test]
+fn the_error_that_ends_the_command_is_json() {
+    let home = Home::new();
+    home.write("tollway.toml", "policies.api.limits = ['9 / hour']\nserver.listen = '127.0.0.1:1'");
+    let ended = home.tollway(&["serve", "--log-format", "json", "--admin", "8.8.8.8:1"]).output().unwrap();
+    let said = String::from_utf8(ended.stderr).unwrap();
+    let lines: Vec<serde_json::Value> =
+        said.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let last = lines.last().unwrap();
+    assert_eq!(last["level"], "error", "{said}");
+    assert!(last["message"].as_str().unwrap().contains("without a token"), "{said}");
+    assert!(last["fields"]["advice"].as_str().unwrap().contains("[server.tokens]"), "{said}");
+}
+
 /// A PING frame of HTTP/2, or the acknowledgement of one.
 fn ping(is_ack: bool, data: &[u8; 8]) -> Vec<u8> {
     let mut frame = vec![0, 0, 8, 6, u8::from(is_ack), 0, 0, 0, 0];
