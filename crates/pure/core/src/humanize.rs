@@ -14,12 +14,12 @@ use crate::{Span, Timestamp, is_invisible};
 /// A number with thousands separators: `1,000,000`.
 pub fn count(number: u64) -> String {
     let digits = number.to_string();
-    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+    let mut text = String::new();
+    for (left, digit) in (0..digits.len()).rev().zip(digits.chars()) {
+        text.push(digit);
+        if left > 0 && left.is_multiple_of(3) {
             text.push(',');
         }
-        text.push(digit);
     }
     text
 }
