@@ -27,4 +27,4 @@ pub mod snapshot;
 
 pub use dashboard::{Dashboard, DashboardBuilder};
 #[cfg(feature = "pipeline")]
-pub use pipelines::{OpenEngine, PipelineSource};
+pub use pipelines::PipelineSource;

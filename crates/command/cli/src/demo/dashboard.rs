@@ -51,7 +51,8 @@ pub(super) async fn serve(
     let samples: ProgramSamples = Arc::new(|| Box::pin(async { Ok(Vec::new()) }));
     let server = Server::for_program(limiter.clone(), &ServerConfig::default(), any_port, samples)?;
     let server = server.with_link(link.token())?;
-    let source = PipelineSource::own(config(stages, file)?, Arc::clone(pipeline.engine()), pipeline.runner());
+    let source = PipelineSource::of_engine(config(stages, file)?, Arc::clone(pipeline.engine()))
+        .run_by(pipeline.runner());
     let builder = Dashboard::builder(limiter, "demo").changes(server.changes()).can_write(true);
     let dashboard = builder.pipeline(source).build();
     let server = server.with_admin_handler(dashboard.make_handler());

@@ -21,18 +21,36 @@ impl Drop for Killed {
     }
 }
 
-/// What stands at a path of the dashboard with this link.
-fn get(link: &str, path: &str) -> Value {
+/// Sends a request to the dashboard with this link; returns the JSON of its answer.
+fn send(link: &str, method: &str, path: &str, body: &str) -> Value {
     let (address, token) = link.strip_prefix("http://").unwrap().split_once("/#t=").unwrap();
     let mut stream = TcpStream::connect(address).unwrap();
+    let length = body.len();
     let head = format!(
-        "GET {path} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\nauthorization: Bearer {token}\r\n\r\n"
+        "{method} {path} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\ncontent-length: {length}\r\n\
+         authorization: Bearer {token}\r\n\r\n{body}"
     );
     stream.write_all(head.as_bytes()).unwrap();
     let mut text = String::new();
     stream.read_to_string(&mut text).unwrap();
     let (_, body) = text.split_once("\r\n\r\n").unwrap();
     serde_json::from_str(body).unwrap_or_else(|error| panic!("{error}: {text}"))
+}
+
+fn get(link: &str, path: &str) -> Value {
+    send(link, "GET", path, "")
+}
+
+/// Starts `tollway dashboard` in this home; returns it with its link.
+fn start(home: &Home, more: &[&str]) -> (Killed, String) {
+    let mut command = Command::new(tollway());
+    command.current_dir(home.path()).env("HOME", home.path()).env_remove("XDG_STATE_HOME");
+    command.args(["dashboard", "--json", "--listen", "127.0.0.1:0"]).args(more);
+    let mut child = Killed(command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap());
+    let mut line = String::new();
+    BufReader::new(child.0.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let said: Value = serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line}"));
+    (child, said["dashboard"].as_str().unwrap().to_owned())
 }
 
 /// P6: a dashboard beside the commands shows what they used, and its link may read.
@@ -42,24 +60,14 @@ fn dashboard_alone_shows_what_commands_used() {
     for _ in 0..2 {
         assert_eq!(home.run(&["take", "adobe", "-q"]).0, 0);
     }
-    let start = |more: &[&str]| {
-        let mut command = Command::new(tollway());
-        command.current_dir(home.path()).env("HOME", home.path()).env_remove("XDG_STATE_HOME");
-        command.args(["dashboard", "--json", "--listen", "127.0.0.1:0"]).args(more);
-        let mut child = Killed(command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap());
-        let mut line = String::new();
-        BufReader::new(child.0.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        let said: Value = serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line}"));
-        (child, said["dashboard"].as_str().unwrap().to_owned())
-    };
-    let (_dashboard, link) = start(&[]);
+    let (_dashboard, link) = start(&home, &[]);
     let row = get(&link, "/v1/view/policies")["rows"][0].clone();
     assert_eq!(
         (&row["id"], &row["used"], &row["seen_by"]),
         (&"adobe/requests_per_day".into(), &2.into(), &"store".into())
     );
     assert_eq!(get(&link, "/v1/view/me")["right"], "read");
-    assert_eq!(get(&start(&["--write"]).1, "/v1/view/me")["right"], "write");
+    assert_eq!(get(&start(&home, &["--write"]).1, "/v1/view/me")["right"], "write");
 }
 
 /// P6: on a terminal, `serve` prints a link to a dashboard; elsewhere it opens only what the config says.
@@ -83,4 +91,28 @@ fn serve_prints_a_link_on_a_terminal_only() {
     let terminal = Terminal::new(&home, &serve("--dashboard off"));
     let screen = terminal.until(|screen| screen.contains("try"));
     assert!(!screen.contains("#t=") && !screen.contains("administration"), "{screen}");
+}
+
+/// P6: a dashboard beside a pipeline takes jobs and changes, and never keeps the file from those who run it.
+#[cfg(feature = "pipeline")]
+#[test]
+fn dashboard_leaves_the_file_of_jobs_to_others() {
+    let home = Home::with_config(
+        "policies.v.limits = ['9 / hour']\n[pipelines.pdf]\nengine = 'sqlite:pdf.db'\n[[pipelines.pdf.stages]]\n\
+         name = 'work'\ntake = { v = { requests = 1 } }\nhandler = { command = ['true'] }",
+    );
+    let (_dashboard, link) = start(&home, &["--write"]);
+    let jobs = "{\"key\": \"a\"}\n{\"key\": \"b\"}\n";
+    assert_eq!(send(&link, "POST", "/v1/pipelines/pdf/jobs", jobs)["new"], 2);
+    let ready = || get(&link, "/v1/view/pipelines/pdf")["stages"][0]["ready"].clone();
+    assert_eq!(ready(), 2);
+    // Commands that own the file for a moment, between looks at it.
+    assert_eq!(home.run(&["pipeline", "pause", "work"]).0, 0);
+    home.write("more.jsonl", "{\"key\": \"c\"}\n");
+    assert_eq!(home.run(&["pipeline", "enqueue", "more.jsonl"]).0, 0);
+    assert_eq!(ready(), 3);
+    let paused = &get(&link, "/v1/view/pipelines/pdf")["stages"][0]["paused"];
+    assert_eq!(paused, true);
+    assert_eq!(send(&link, "POST", "/v1/pipelines/pdf/resume", "{}")["stages"][0]["paused"], false);
+    assert_eq!(get(&link, "/v1/view/pipelines/pdf/jobs?state=ready")["total"], 3);
 }

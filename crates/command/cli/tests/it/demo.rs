@@ -179,6 +179,11 @@ fn without_a_terminal_the_demo_prints_lines() {
     let opening = "A vendor allows 40 requests a minute; its minute takes 5s here.\n\
         60 PDFs go through two stages, autotag and extract: one call each.\n\
         Tollway hands them to 4 worker processes, within the limit.\n\n";
+    let (dashboard, rest) = rest.split_once('\n').unwrap();
+    assert!(
+        dashboard.starts_with("dashboard: http://127.0.0.1:") && dashboard.contains("/#t="),
+        "{dashboard}"
+    );
     assert!(rest.starts_with(opening), "{rest}");
     for event in [
         "  the vendor allows 20 from minute 2 on; Tollway is told: `limit set`\n",

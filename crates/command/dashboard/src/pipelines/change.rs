@@ -66,7 +66,7 @@ async fn change_all(
     what: &'static str,
 ) -> Result<Answer, Problem> {
     let Confirmed { filter, expected, per_minute } = body::json(request).await?;
-    let engine = pipeline.engine().await?;
+    let engine = pipeline.engine_to_change().await?;
     let checked = filter.check(Some(State::Dead), &pipeline.config, &*engine).await?;
     let rate = per_minute.map(|jobs| JobRate::read(&format!("{jobs} / minute"))).transpose();
     let rate = rate.map_err(|_| Problem::bad_request("per_minute must be a number above 0"))?;
@@ -129,7 +129,7 @@ pub(super) async fn pause(
         Some(name) => vec![stage_of(&pipeline.config, name)?],
         None => pipeline.config.stage_names(),
     };
-    let engine = pipeline.engine().await?;
+    let engine = pipeline.engine_to_change().await?;
     let stages = set_paused(&*engine, &stages, paused, engine.time(shared.now())).await?;
     let (from, to) = if paused { ("running", "paused") } else { ("paused", "running") };
     let what = stage.map_or_else(|| "all stages".to_owned(), |stage| format!("stage {stage}"));
@@ -153,7 +153,7 @@ pub(super) async fn concurrency(
 ) -> Result<Answer, Problem> {
     let Concurrency { stage, concurrency } = body::json(request).await?;
     let name = stage_of(&pipeline.config, &stage)?;
-    let engine = pipeline.engine().await?;
+    let engine = pipeline.engine_to_change().await?;
     let settings = engine.stages().await?;
     let before = settings.iter().find(|known| known.stage == name).and_then(|known| known.concurrency);
     set_concurrency(&*engine, &name, concurrency, engine.time(shared.now())).await?;
@@ -185,7 +185,7 @@ pub(super) async fn edit(
     request: Request<Incoming>,
 ) -> Result<Answer, Problem> {
     let NewData { data, claims } = body::json(request).await?;
-    let engine = pipeline.engine().await?;
+    let engine = pipeline.engine_to_change().await?;
     let job = find_dead(&*engine, asked.parameter(1)).await?;
     if job.claim_number != claims {
         return Err(Problem::conflict(format!(

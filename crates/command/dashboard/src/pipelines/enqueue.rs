@@ -46,7 +46,7 @@ pub(super) async fn answer(
         Some(_) => return Err(Problem::bad_request("the parameter again may be true or false")),
     };
     let body = body::read(request).await?;
-    let engine = pipeline.engine().await?;
+    let engine = pipeline.engine_to_change().await?;
     let begun = shared.now();
     let now = engine.time(begun);
     let mut answer = EnqueueAnswer { stage: source.stage.to_string(), ..EnqueueAnswer::default() };

@@ -19,7 +19,7 @@ use tollway_pipeline::EngineError;
 use tollway_pipeline::view::ViewError;
 use tollway_server::AdminRight;
 
-pub use source::{OpenEngine, PipelineSource};
+pub use source::PipelineSource;
 
 use crate::answer::{Answer, Problem};
 use crate::dashboard::Shared;
@@ -164,9 +164,9 @@ pub(crate) async fn answer(
     let pipeline = shared.pipelines.named(asked.parameter(0))?;
     match operation {
         Operation::View => read::view(pipeline, shared).await,
-        Operation::Jobs => read::jobs(pipeline, asked).await,
+        Operation::Jobs => read::jobs(pipeline, shared, asked).await,
         Operation::Job => read::job(pipeline, shared, asked).await,
-        Operation::Dead => read::dead(pipeline, asked).await,
+        Operation::Dead => read::dead(pipeline, shared, asked).await,
         Operation::Enqueue => enqueue::answer(pipeline, shared, asked, request).await,
         Operation::Redrive => change::redrive(pipeline, shared, asked, request).await,
         Operation::Drop => change::drop_dead(pipeline, shared, asked, request).await,

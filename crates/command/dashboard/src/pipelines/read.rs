@@ -33,7 +33,7 @@ pub(super) async fn view(pipeline: &Pipeline, shared: &Arc<Shared>) -> Result<An
     let view = match pipeline.runner() {
         Some(runner) => PipelineView::of_runner(&runner, &pipeline.config, &shared.limiter).await?,
         None => {
-            let engine = pipeline.engine().await?;
+            let engine = pipeline.engine(shared.now()).await?;
             let now = engine.time(shared.now());
             let view = PipelineView::read(&*engine, &pipeline.config, &shared.limiter, now).await?;
             view.with_live(&*engine, None).await
@@ -51,8 +51,12 @@ struct JobsView {
     next: Option<u64>,
 }
 
-pub(super) async fn jobs(pipeline: &Pipeline, asked: &Asked) -> Result<Answer, Problem> {
-    let engine = pipeline.engine().await?;
+pub(super) async fn jobs(
+    pipeline: &Pipeline,
+    shared: &Arc<Shared>,
+    asked: &Asked,
+) -> Result<Answer, Problem> {
+    let engine = pipeline.engine(shared.now()).await?;
     if let Some(search) = asked.query("search").filter(|search| !search.is_empty()) {
         let found = find(&*engine, search).await?;
         let jobs: Vec<JobView> = found.iter().map(JobView::new).collect();
@@ -83,7 +87,7 @@ fn state_of(name: &str) -> Result<State, Problem> {
 }
 
 pub(super) async fn job(pipeline: &Pipeline, shared: &Arc<Shared>, asked: &Asked) -> Result<Answer, Problem> {
-    let engine = pipeline.engine().await?;
+    let engine = pipeline.engine(shared.now()).await?;
     let wording = Wording { zone: TimeZone::UTC, pipeline: Some(pipeline.name().to_owned()) };
     let mut explained = Vec::new();
     for job in find(&*engine, asked.parameter(1)).await? {
@@ -95,14 +99,18 @@ pub(super) async fn job(pipeline: &Pipeline, shared: &Arc<Shared>, asked: &Asked
     Ok(json(&std::collections::BTreeMap::from([("jobs", explained)])))
 }
 
-pub(super) async fn dead(pipeline: &Pipeline, asked: &Asked) -> Result<Answer, Problem> {
+pub(super) async fn dead(
+    pipeline: &Pipeline,
+    shared: &Arc<Shared>,
+    asked: &Asked,
+) -> Result<Answer, Problem> {
     let by = match asked.query("by") {
         None | Some("error") => KindOf::Error,
         Some("stage") => KindOf::Stage,
         Some("group") => KindOf::Group,
         Some(_) => return Err(Problem::bad_request("the parameter by may be error, stage or group")),
     };
-    let engine = pipeline.engine().await?;
+    let engine = pipeline.engine(shared.now()).await?;
     let filter = JobFilter { stage: asked.query("stage").map(str::to_owned), ..JobFilter::default() };
     let filter: Filter = filter.check(Some(State::Dead), &pipeline.config, &*engine).await?;
     Ok(json(&DeadLetterKinds::count(&*engine, filter, by, KINDS).await?))

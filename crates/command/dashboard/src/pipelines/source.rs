@@ -6,67 +6,85 @@ use std::time::Duration;
 
 use tokio::sync::Mutex as AsyncMutex;
 use tokio::time::timeout;
-use tollway::Timestamp;
+use tollway::{Span, Timestamp};
 use tollway_pipeline::run::Runner;
 use tollway_pipeline::run::progress::Progress;
 use tollway_pipeline::{Engine, EngineError, PipelineConfig};
 
 use super::row;
-use crate::answer::Problem;
 use crate::snapshot::PipelineRow;
 
-/// Reaches the jobs of a pipeline. Called again after a failure.
-pub type OpenEngine =
+/// Reaches the jobs of a pipeline.
+type OpenEngine =
     Arc<dyn Fn() -> Pin<Box<dyn Future<Output = Result<Arc<dyn Engine>, EngineError>> + Send>> + Send + Sync>;
 
 /// How long an engine may take to say how far a pipeline is.
 const LOOK_WITHIN: Duration = Duration::from_millis(800);
 
+/// How long jobs stay open that another process may take over: then the next look finds that process.
+const OPEN_FOR: Span = Span::from_secs(10);
+
 /// A pipeline that the dashboard shows.
 pub struct PipelineSource {
-    /// Its stages.
-    pub config: PipelineConfig,
-    /// Reaches its jobs.
-    pub open: OpenEngine,
+    config: PipelineConfig,
+    /// Opens its jobs to look at them. They stay open for a while.
+    look: OpenEngine,
+    /// Opens its jobs for one change.
+    change: OpenEngine,
     /// If this process runs it. It must not be held: its last owner ends it.
-    pub runner: Weak<Runner>,
+    runner: Weak<Runner>,
 }
 
 impl PipelineSource {
     /// A pipeline that another process runs, or none.
     pub fn beside(config: PipelineConfig) -> Self {
-        let engine = config.engine.clone();
-        let open: OpenEngine = Arc::new(move || {
-            let engine = engine.clone();
-            Box::pin(async move { engine.open_for_command(false).await })
-        });
-        Self { config, open, runner: Weak::new() }
+        let (to_look, to_change) = (config.engine.clone(), config.engine.clone());
+        Self {
+            config,
+            look: Arc::new(move || {
+                let engine = to_look.clone();
+                Box::pin(async move { engine.open_to_look().await })
+            }),
+            change: Arc::new(move || {
+                let engine = to_change.clone();
+                Box::pin(async move { engine.open_for_command(true).await })
+            }),
+            runner: Weak::new(),
+        }
     }
 
-    /// A pipeline that this process runs.
-    pub fn own(config: PipelineConfig, engine: Arc<dyn Engine>, runner: &Arc<Runner>) -> Self {
+    /// A pipeline whose jobs are open in this process.
+    pub fn of_engine(config: PipelineConfig, engine: Arc<dyn Engine>) -> Self {
         let open: OpenEngine = Arc::new(move || {
             let engine = Arc::clone(&engine);
             Box::pin(async move { Ok(engine) })
         });
-        Self { config, open, runner: Arc::downgrade(runner) }
+        Self { config, look: Arc::clone(&open), change: open, runner: Weak::new() }
+    }
+
+    /// The same, if this process also runs it.
+    #[must_use]
+    pub fn run_by(self, runner: &Arc<Runner>) -> Self {
+        Self { runner: Arc::downgrade(runner), ..self }
     }
 }
 
 /// A pipeline, and what is known of it.
 pub(crate) struct Pipeline {
     pub(super) config: PipelineConfig,
-    open: OpenEngine,
+    look: OpenEngine,
+    change: OpenEngine,
     runner: Weak<Runner>,
-    engine: AsyncMutex<Option<Arc<dyn Engine>>>,
+    /// As it was opened to look at it, and when.
+    opened: AsyncMutex<Option<(Arc<dyn Engine>, Timestamp)>>,
     last: Mutex<PipelineRow>,
 }
 
 impl Pipeline {
     pub(super) fn new(source: PipelineSource) -> Self {
-        let PipelineSource { config, open, runner } = source;
+        let PipelineSource { config, look, change, runner } = source;
         let last = PipelineRow { name: config.name.to_string(), ..PipelineRow::default() };
-        Self { config, open, runner, engine: AsyncMutex::default(), last: Mutex::new(last) }
+        Self { config, look, change, runner, opened: AsyncMutex::default(), last: Mutex::new(last) }
     }
 
     pub(super) fn name(&self) -> &str {
@@ -77,24 +95,29 @@ impl Pipeline {
         self.runner.upgrade()
     }
 
-    /// Its jobs. They stay open.
-    pub(super) async fn engine(&self) -> Result<Arc<dyn Engine>, Problem> {
-        Ok(self.open().await?)
-    }
-
-    async fn open(&self) -> Result<Arc<dyn Engine>, EngineError> {
-        let mut engine = self.engine.lock().await;
-        if let Some(engine) = &*engine {
+    /// Its jobs, to look at.
+    pub(super) async fn engine(&self, now: Timestamp) -> Result<Arc<dyn Engine>, EngineError> {
+        let mut opened = self.opened.lock().await;
+        if let Some((engine, at)) = &*opened
+            && now.since(*at) < OPEN_FOR
+        {
             return Ok(Arc::clone(engine));
         }
-        let opened = (self.open)().await?;
-        *engine = Some(Arc::clone(&opened));
-        Ok(opened)
+        // Closed first: two must not wait for each other.
+        *opened = None;
+        let engine = (self.look)().await?;
+        *opened = Some((Arc::clone(&engine), now));
+        Ok(engine)
     }
 
-    /// The next call opens it again: a process may have taken the file over.
+    /// Its jobs, for one change. Drop them soon: no other process can run the pipeline of a SQLite file meanwhile.
+    pub(super) async fn engine_to_change(&self) -> Result<Arc<dyn Engine>, EngineError> {
+        (self.change)().await
+    }
+
+    /// The next look opens it again.
     async fn reopen(&self) {
-        *self.engine.lock().await = None;
+        *self.opened.lock().await = None;
     }
 
     /// Reads how far it is.
@@ -121,7 +144,7 @@ impl Pipeline {
                 None => runner.progress().await,
             };
         }
-        let engine = self.open().await?;
+        let engine = self.engine(now).await?;
         Progress::read(&*engine, &self.config.stage_names(), engine.time(now)).await
     }
 

@@ -33,13 +33,9 @@ impl WithPipeline {
         let config = ConfigWithPipelines::parse(&text).unwrap().pipelines()[0].clone();
         let engine: Arc<dyn Engine> = Arc::new(SqliteEngine::open(&file).unwrap());
         let source_engine = Arc::clone(&engine);
-        let server = Setup::of("[policies.v]\nlimits = ['9 / hour']").writing().start_with(move |builder| {
-            let open = move || {
-                let engine = Arc::clone(&source_engine);
-                Box::pin(async move { Ok(engine) }) as _
-            };
-            builder.pipeline(PipelineSource { config, open: Arc::new(open), runner: std::sync::Weak::new() })
-        });
+        let server = Setup::of("[policies.v]\nlimits = ['9 / hour']")
+            .writing()
+            .start_with(move |builder| builder.pipeline(PipelineSource::of_engine(config, source_engine)));
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         Self { server, engine, runtime, _folder: folder }
     }

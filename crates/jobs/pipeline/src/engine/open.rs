@@ -87,6 +87,21 @@ impl EngineUrl {
         }
     }
 
+    /// Opens the engine to look at jobs for long, beside processes that run the pipeline or will: it never owns a SQLite file.
+    /// Calls that would change something may be refused.
+    pub async fn open_to_look(&self) -> Result<Arc<dyn Engine>, EngineError> {
+        let Self::Sqlite(file) = self else { return self.open_for_command(false).await };
+        if !file.exists() {
+            let message = format!("there are no jobs: {} does not exist; enqueue some first", file.display());
+            return Err(EngineError::caller(message));
+        }
+        if let Ok(Some(engine)) = SocketEngine::connect(file).await {
+            return Ok(Arc::new(engine));
+        }
+        let because = EngineError::caller("the jobs were opened to look at them, and not to change them");
+        Ok(Arc::new(SqliteReader::open(file, because)?))
+    }
+
     /// Whether a process runs the pipeline of this engine. None: it cannot tell, because any machine may.
     pub fn is_run(&self) -> Option<bool> {
         match self {

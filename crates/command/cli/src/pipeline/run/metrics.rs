@@ -61,7 +61,7 @@ pub(super) async fn serve(
             context.output().note(format_args!("dashboard: {url}"));
         }
     }
-    let pipeline = PipelineSource::own(config.clone(), Arc::clone(engine), runner);
+    let pipeline = PipelineSource::of_engine(config.clone(), Arc::clone(engine)).run_by(runner);
     let builder = Dashboard::builder(limiter, "pipeline run").store(store).changes(server.changes());
     let builder = builder.can_write(can_write(server_config, link.as_ref())).pipeline(pipeline);
     let dashboard = builder.build();
