@@ -5,6 +5,9 @@ use crate::snapshot::{Level, Mode, PipelineRow, Row, Sentence, Snapshot};
 /// A limit this full is worth a word, in percent.
 const NEARLY_FULL: u64 = 80;
 
+/// The last points of a row's line that are looked at: a minute.
+const RECENT_POINTS: usize = 12;
+
 /// What a newcomer needs to know of a snapshot.
 pub(crate) fn sentence(snapshot: &Snapshot) -> Sentence {
     let (first, mut level) = of_limits(snapshot);
@@ -52,11 +55,24 @@ fn of_limits(snapshot: &Snapshot) -> (String, Level) {
         Rank::Free if percent(row) >= NEARLY_FULL => {
             (format!("{name} is nearly used up: {} %", percent(row)), Level::Attention)
         }
-        Rank::Free => {
-            (format!("no limit holds calls up; the fullest is {name} with {} %", percent(row)), Level::Ok)
-        }
+        Rank::Free => match used_up_lately(&snapshot.rows) {
+            Some(row) => {
+                let (name, now) = (quoted(&row.policy), percent(row));
+                (format!("{name} was used up within the last minute, now {now} %"), Level::Attention)
+            }
+            None => {
+                (format!("no limit holds calls up; the fullest is {name} with {} %", percent(row)), Level::Ok)
+            }
+        },
     };
     (what, level)
+}
+
+/// The limit that was used up most of the last minute. Between two windows nothing waits, and it still is the bottleneck.
+fn used_up_lately(rows: &[Row]) -> Option<&Row> {
+    let full = |row: &Row| row.spark.bytes().rev().take(RECENT_POINTS).filter(|point| *point == b'/').count();
+    let denies = |row: &&Row| !row.modes.contains(&Mode::Shadow);
+    rows.iter().filter(denies).max_by_key(|row| full(row)).filter(|row| full(row) > 0)
 }
 
 /// What a limit does to calls, the worst last.
@@ -208,6 +224,8 @@ mod tests {
         assert_eq!(say(vec![]).text, "no limit was used yet");
         assert_eq!(say(vec![row("a", 50)]).text, "no limit holds calls up; the fullest is `a` with 25 %");
         assert_eq!(say(vec![row("a", 170)]).text, "`a` is nearly used up: 85 %");
+        let lately = Row { spark: "--AA/A".to_owned(), ..row("b", 20) };
+        assert_eq!(say(vec![row("a", 50), lately]).text, "`b` was used up within the last minute, now 10 %");
         let stopped = say(vec![row("a", 200), with(vec![Mode::Stopped], "b"), with(vec![Mode::Held], "c")]);
         assert_eq!(
             (stopped.text.as_str(), stopped.level),
