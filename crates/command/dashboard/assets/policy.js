@@ -115,12 +115,19 @@ function resetUsage(policy, rows, reload, subject = '') {
   });
 }
 
+// The fewest steps that a chart shows.
+const STEPS_MIN = 60;
+
 function showCharts(view, charts, { since, step_ms: step, limits }) {
   if (!limits?.length) {
     charts.clear();
     view.charts.replaceChildren(el('p', { class: 'empty' }, 'No usage is known yet.'));
     return;
   }
+  const length = limits[0].used.length;
+  const known = Math.min(length, ...limits.map(({ used }) => used.findIndex((value) => value !== null)).filter((index) => index >= 0));
+  // What is unknown at the beginning is left out.
+  const first = Math.max(0, Math.min(known, length - STEPS_MIN));
   for (const { limit, amount, used, denied } of limits) {
     if (!charts.get(limit)?.node.isConnected) {
       if (!view.charts.querySelector('figure')) view.charts.replaceChildren();
@@ -128,14 +135,13 @@ function showCharts(view, charts, { since, step_ms: step, limits }) {
       charts.set(limit, chart);
       view.charts.append(el('section', {}, el('h3', {}, limit), chart.node));
     }
-    charts.get(limit).draw({ since, step, series: [
-      { name: 'used', kind: 'area', values: used },
-      { name: 'limit', kind: 'line', values: amount },
-      { name: 'denied', kind: 'bars', values: denied },
+    charts.get(limit).draw({ since: since + first * step, step, series: [
+      { name: 'used', kind: 'area', values: used.slice(first) },
+      { name: 'limit', kind: 'line', values: amount.slice(first) },
+      { name: 'denied', kind: 'bars', values: denied.slice(first) },
     ] });
   }
-  const first = limits.reduce((least, { used }) => Math.min(least, used.findIndex((value) => value !== null) >>> 0), Infinity);
-  setText(view.known, Number.isFinite(first) && first < 2 ** 31 && first > 0 ? `Known since ${shortClock(since + first * step)}.` : '');
+  setText(view.known, known > 0 && known < length ? `Known since ${shortClock(since + known * step)}.` : '');
 }
 
 function showSubjects(node, policy, { subjects, since }, reload) {

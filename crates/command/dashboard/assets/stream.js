@@ -1,7 +1,9 @@
 // Reads /v1/live: server-sent events over `fetch`, because an EventSource cannot send a token.
 
 const RETRY_FIRST_MS = 500;
-const RETRY_MAX_MS = 10_000;
+const RETRY_MAX_MS = 5_000;
+// A refused token counts as wrong at the server: rarely.
+const REFUSED_MS = 60_000;
 // The server sends an event a second; after this long without one the connection counts as lost.
 const SILENT_MAX_MS = 8_000;
 
@@ -53,7 +55,7 @@ export function openStream(url, token, onEvent, onState) {
     failures = Math.max(failures, 0) + 1;
     // Half of it is random, so that many pages do not come back to a restarted server at once.
     const most = Math.min(RETRY_MAX_MS, RETRY_FIRST_MS * 2 ** Math.min(failures, 10));
-    const wait = refused?.status === 401 || refused?.status === 403 ? RETRY_MAX_MS : most * (0.5 + Math.random() / 2);
+    const wait = refused?.status === 401 || refused?.status === 403 ? REFUSED_MS : most * (0.5 + Math.random() / 2);
     onState({ kind: 'away', refused, retryAt: Date.now() + wait });
     timer = setTimeout(connect, wait);
   }

@@ -4,6 +4,8 @@ import { el, setAttribute, setText, svg } from './dom.js';
 import { clock, full, rate, shortClock } from './format.js';
 
 const HEIGHT = 150;
+// Times of a shorter chart have seconds.
+const SHORT_MS = 900_000;
 const [LEFT, RIGHT, TOP, BOTTOM] = [56, 8, 8, 20];
 
 /**
@@ -42,10 +44,11 @@ export function timeChart(label) {
       svg('text', { x: LEFT - 6, y: y(value) + 4, 'text-anchor': 'end' }, rate(value)),
     ]);
     const marks = Math.max(2, Math.min(7, Math.floor(width / 130)));
+    const timeOf = length() * data.step < SHORT_MS ? clock : shortClock;
     const times = Array.from({ length: marks }, (_, index) => {
       const at = Math.round((index / (marks - 1)) * (length() - 1));
       const anchor = index === 0 ? 'start' : index === marks - 1 ? 'end' : 'middle';
-      return svg('text', { x: x(at), y: HEIGHT - 4, 'text-anchor': anchor }, shortClock(data.since + at * data.step));
+      return svg('text', { x: x(at), y: HEIGHT - 4, 'text-anchor': anchor }, timeOf(data.since + at * data.step));
     });
     const shapes = data.series.flatMap(({ kind, values }) => (kind === 'area' ? ['area', 'top'] : [kind]).map((shape) => svg('path', { class: shape, d: outline(shape, values, x, y) })));
     drawing.replaceChildren(...lines.flat(), ...times, ...shapes, cursor);
