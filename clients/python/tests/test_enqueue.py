@@ -1,4 +1,4 @@
-"""The requests of `tollway.enqueue`: batches, options, token. What a pipeline makes of them is in `enqueue_over_http.py`."""
+"""The requests of `tollway.enqueue`: batches, options, token. What a pipeline makes of them is in `test_enqueue_over_http.py`."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""`tollway.enqueue` against a real `tollway pipeline run`: for `POST /v1/pipelines/NAME/jobs`.
-
-Its name keeps pytest from collecting it: the route is built on another branch. Once that is merged, rename this file to
-`test_enqueue_over_http.py`, and `scripts/test-python` runs it.
-"""
+"""`tollway.enqueue` against a real `tollway pipeline run`: `POST /v1/pipelines/NAME/jobs`."""
 
 from __future__ import annotations
 
@@ -19,8 +15,6 @@ from conftest import COMMAND, LONG, free_port
 CONFIG = """
 [policies.adobe]
 limits = ["1000 requests / minute"]
-[server]
-admin = "ADMIN"
 [server.tokens]
 read = "env:READ_TOKEN"
 write = "env:WRITE_TOKEN"
@@ -47,10 +41,10 @@ def test_jobs_reach_a_running_pipeline(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setenv("WRITE_TOKEN", WRITE)
     monkeypatch.setenv("READ_TOKEN", READ)
     admin = f"127.0.0.1:{free_port()}"
-    (tmp_path / "tollway.toml").write_text(CONFIG.replace("ADMIN", admin).replace("PYTHON", sys.executable))
+    (tmp_path / "tollway.toml").write_text(CONFIG.replace("PYTHON", sys.executable))
     (tmp_path / "handler.py").write_text(HANDLER)
     log = (tmp_path / "log").open("wb")
-    running = subprocess.Popen([COMMAND, "pipeline", "run", "--stay"], cwd=tmp_path, stdout=log, stderr=log)
+    running = subprocess.Popen([COMMAND, "pipeline", "run", "--stay", "--metrics", admin], cwd=tmp_path, stdout=log, stderr=log)
     url = f"http://{admin}"
     try:
         jobs = [{"key": f"page-{page}", "page": page, "text": "x" * 1000} for page in range(3_000)]
