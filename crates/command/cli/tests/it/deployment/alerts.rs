@@ -293,6 +293,8 @@ fn each_alert_fires_stays_and_clears() {
     let rules = read("prometheus/alerts.yml");
     let tried: Vec<&str> = TRIALS.iter().map(|trial| trial.alert).collect();
     assert_eq!(names(&rules), tried, "every alert has a trial, in the order of the file");
+    let page = read("README.md");
+    assert!(tried.iter().all(|alert| page.contains(&format!("| `{alert}` |"))), "the page lists every alert");
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("alerts_test.yml");
     let tests: String = TRIALS.iter().map(tests_of).collect();
