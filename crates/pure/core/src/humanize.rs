@@ -14,9 +14,9 @@ use crate::{Span, Timestamp, is_invisible};
 /// A number with thousands separators: `1,000,000`.
 pub fn count(number: u64) -> String {
     let digits = number.to_string();
-    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    let mut text = String::new();
     for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+        if index > 0 && digits.len().saturating_sub(index).is_multiple_of(3) {
             text.push(',');
         }
         text.push(digit);

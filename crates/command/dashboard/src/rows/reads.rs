@@ -61,7 +61,7 @@ impl Table {
         }
         // One of the busiest each second, and the fullest so far.
         let seen = policy.subjects().unwrap_or_default();
-        let looked_at = seen.busiest.len().min(SUBJECTS_LOOKED_AT).max(1);
+        let looked_at = seen.busiest.len().clamp(1, SUBJECTS_LOOKED_AT);
         let turn = usize::try_from(now.as_millis() / 1_000).unwrap_or(0) % looked_at;
         let busy = seen.busiest.get(turn).map(|one| one.subject.clone());
         let fullest = policy.fullest.clone().filter(|fullest| busy.as_ref() != Some(fullest));
