@@ -5,15 +5,8 @@ import { connect, live, onLive, retry } from './live.js';
 import { follow, go, route } from './route.js';
 import { takeTokenOfLink, token } from './token.js';
 
-const VIEWS = {
-  limits: ['Limits', () => import('./limits.js')],
-  policy: ['Policy', () => import('./policy.js')],
-  apis: ['APIs', () => import('./apis.js')],
-  pipelines: ['Pipelines', () => import('./pipelines.js')],
-  jobs: ['Jobs', () => import('./jobs.js')],
-  consumers: ['Consumers', () => import('./consumers.js')],
-  incidents: ['Incidents', () => import('./incidents.js')],
-};
+/** The title of each view; its file has the same name. */
+const VIEWS = { limits: 'Limits', policy: 'Policy', apis: 'APIs', pipelines: 'Pipelines', jobs: 'Jobs', consumers: 'Consumers', incidents: 'Incidents' };
 // Figures older than this are marked.
 const OLD_MS = 3_000;
 
@@ -25,9 +18,9 @@ let turn = 0;
 /** A view is `show(main, route)`; it returns `{ title, update(), leave() }`, of which all are optional. */
 async function showView() {
   const values = route();
-  const [title, load] = VIEWS[values.page ?? 'limits'] ?? VIEWS.limits;
+  const view = Object.hasOwn(VIEWS, values.page ?? '') ? values.page : 'limits';
   const mine = ++turn;
-  const module = await load().catch(() => null);
+  const module = await import(`./${view}.js`).catch(() => null);
   if (mine !== turn) return;
   shown?.leave?.();
   const isFirst = shown === null;
@@ -38,8 +31,8 @@ async function showView() {
   } else {
     shown = module.show(main, values) ?? {};
   }
-  document.title = `${shown.title ?? title} – Tollway`;
-  const section = { policy: 'limits', jobs: 'pipelines' }[values.page] ?? values.page ?? 'limits';
+  document.title = `${shown.title ?? VIEWS[view]} – Tollway`;
+  const section = { policy: 'limits', jobs: 'pipelines' }[view] ?? view;
   for (const anchor of document.querySelectorAll('nav a')) setAttribute(anchor, 'aria-current', anchor.dataset.page === section && 'page');
   document.querySelector('nav a[aria-current]')?.scrollIntoView({ block: 'nearest', inline: 'nearest' });
   if (!isFirst) main.focus({ preventScroll: true });

@@ -66,3 +66,47 @@ static DOCUMENT: LazyLock<String> = LazyLock::new(|| {
     ASSETS.hash(&mut hasher);
     document(&format!("{:016x}", hasher.finish())).into_string()
 });
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_file_of_the_folder_is_served() {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/assets");
+        for file in std::fs::read_dir(folder).unwrap() {
+            let name = file.unwrap().file_name().into_string().unwrap();
+            assert!(find(&format!("/assets/{name}")).is_some(), "{name} is not served");
+        }
+    }
+
+    #[test]
+    fn what_the_document_and_the_scripts_name_is_served() {
+        let document = find("/").unwrap().body;
+        let in_document =
+            document.split('"').filter(|part| part.starts_with("assets/")).map(|part| format!("/{part}"));
+        let quoted = ASSETS.iter().flat_map(|(_, _, text)| text.split('\''));
+        let in_scripts = quoted.filter_map(|part| Some(format!("/assets/{}", part.strip_prefix("./")?)));
+        let in_scripts = in_scripts.filter(|path| path.ends_with(".js"));
+        let named: Vec<String> = in_document.chain(in_scripts).collect();
+        assert!(named.len() > 40, "{named:?}");
+        for path in named {
+            assert!(find(&path).is_some(), "{path} is not served");
+        }
+    }
+
+    /// The content security policy refuses them.
+    #[test]
+    fn the_document_has_no_inline_script_or_style() {
+        let document = find("/").unwrap().body;
+        assert_eq!(
+            document.matches("<script").count(),
+            document.matches("<script src=").count() + 1,
+            "one is a module"
+        );
+        assert!(document.contains(r#"<script type="module" src="#));
+        for inline in [" style=", "<style", " onclick=", "javascript:"] {
+            assert!(!document.contains(inline), "{inline}");
+        }
+    }
+}
