@@ -16,11 +16,12 @@ pub(crate) struct Proxy {
 }
 
 impl Proxy {
-    /// `tollway gateway` of the folder that this program is in, with limits that no call reaches.
+    /// `tollway gateway` of the folder that this program is in, with limits that no call reaches, and windows whose
+    /// ends are far: calls keep away from those by waiting.
     pub(crate) fn gateway(vendor: SocketAddr, store: &str) -> Self {
         let program = built_command();
         let config = format!(
-            "[apis.vendor]\nbase_url = \"http://{vendor}/v1\"\nrate = \"off\"\nlimits = [\"1G / second\", \"1G tokens / second\"]\ncost = {{ tokens = \"bytes / 4\" }}\n"
+            "[apis.vendor]\nbase_url = \"http://{vendor}/v1\"\nrate = \"off\"\nlimits = [\"1G / hour\", \"1G tokens / hour\"]\ncost = {{ tokens = \"bytes / 4\" }}\n"
         );
         let address = free();
         let folder = TempDir::new().unwrap();

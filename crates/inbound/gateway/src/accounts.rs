@@ -144,13 +144,12 @@ impl Accounts {
         let mut key = hmac::digest::Key::<Hmac<Sha256>>::default();
         key.iter_mut().zip(**self.secret.load()).for_each(|(place, byte)| *place = byte);
         let digest = Hmac::<Sha256>::new(&key).chain_update(PURPOSE).chain_update(credential).finalize();
-        let hex = digest
-            .into_bytes()
-            .iter()
-            .take(DIGEST_BYTES)
-            .map(|byte| format!("{byte:02x}"))
-            .collect::<String>();
-        format!("key-{hex}")
+        let mut name = "key-".to_owned();
+        for byte in digest.into_bytes().iter().take(DIGEST_BYTES) {
+            let digits = [byte >> 4, byte & 15].map(|digit| char::from_digit(digit.into(), 16));
+            name.extend(digits.into_iter().flatten());
+        }
+        name
     }
 }
 

@@ -129,27 +129,28 @@ impl ReadyCall {
 
 /// The vendor's answer, as it is.
 fn answer(
-    mut response: Response<ApiBody<reqwest::Body>>,
+    response: Response<ApiBody<reqwest::Body>>,
     dialect: Option<&str>,
     began: Timestamp,
     now: Timestamp,
     counted: CountedCall,
 ) -> Response<HandledBody> {
-    headers::for_caller(response.headers_mut());
-    let attempts: Vec<_> = Attempts::of(response.extensions()).to_vec();
-    timing::add(response.headers_mut(), began, now, &attempts);
-    counted.waited(timing::waited(&attempts));
+    let (mut parts, body) = response.into_parts();
+    let attempts = Attempts::of(&parts.extensions);
     let was_refused = attempts.last().is_some_and(|attempt| attempt.refusal.is_some());
+    headers::for_caller(&mut parts.headers);
+    timing::add(&mut parts.headers, began, now, attempts);
+    counted.waited(timing::waited(attempts));
     counted.ended(if was_refused { Outcome::VendorRefused } else { Outcome::Answered });
     if was_refused {
         let by = format!("vendor; dialect={}", dialect.unwrap_or("detected"));
         if let Ok(by) = by.try_into() {
-            response.headers_mut().insert(REFUSED_BY, by);
+            parts.headers.insert(REFUSED_BY, by);
         }
     }
-    response.extensions_mut().clear();
-    *response.version_mut() = http::Version::HTTP_11;
-    response.map(|body| body.boxed_unsync())
+    parts.extensions.clear();
+    parts.version = http::Version::HTTP_11;
+    Response::from_parts(parts, body.boxed_unsync())
 }
 
 /// Sends a call without limits, and learns from its answer.

@@ -114,7 +114,7 @@ impl BodyNeed {
 }
 
 /// Whether a success that begins like this may be a refusal; also if that cannot be told yet.
-fn may_be_refusal(begun: &[u8]) -> bool {
+pub(crate) fn may_be_refusal(begun: &[u8]) -> bool {
     let begun = trimmed(begun);
     match begun.first() {
         None => true,

@@ -1,10 +1,13 @@
 //! A vendor's way to tell its limits: tables, and the one function that reads a response by them.
 
+use std::collections::HashSet;
 use std::fmt;
+use std::sync::LazyLock;
 
 use http::HeaderMap;
 
 use crate::body::ResponseBody;
+use crate::body_need::may_be_refusal;
 use crate::body_quotas::{self, BodyQuotas};
 use crate::headers::{self, QuotaRows};
 use crate::observation::{Observation, RefusalKind, VendorQuota, clean};
@@ -50,6 +53,12 @@ pub(crate) enum TokenRule {
     WithoutCache,
 }
 
+/// The headers of which a response has one if it shows any dialect: the first of every group.
+static SHOWING: LazyLock<HashSet<&str>> = LazyLock::new(|| {
+    let groups = DIALECTS.iter().flat_map(|dialect| dialect.detected_by);
+    groups.filter_map(|group| group.first()).map(|(header, _)| *header).collect()
+});
+
 impl Dialect {
     /// The dialect of a vendor: `"openai"`, `"github"`. See [`names`](Self::names).
     pub fn by_name(name: &str) -> Option<&'static Self> {
@@ -71,7 +80,9 @@ impl Dialect {
             headers.get(*header).is_some_and(|value| value.to_str().is_ok_and(|value| value.contains(part)))
         };
         let is_shown = |dialect: &&Self| dialect.detected_by.iter().any(|group| group.iter().all(is_there));
-        DIALECTS.iter().copied().find(is_shown).unwrap_or(&HTTP)
+        // Most answers have no such header, and then there is nothing to look for.
+        let may_show = headers.keys().any(|header| SHOWING.contains(header.as_str()));
+        DIALECTS.iter().copied().filter(|_| may_show).find(is_shown).unwrap_or(&HTTP)
     }
 
     /// The dialect that a response shows, by its headers, else by the body of a refusal.
@@ -130,10 +141,9 @@ impl Dialect {
         refused_as: impl Fn(&VendorResponse<'_>) -> Option<RefusalKind>,
     ) -> Observation {
         let known = refused_as(response);
-        let reads_body = known.is_some()
-            || !response.status.is_success()
-            || self.reads_successes
-            || self.refuses_in_success();
+        let is_success = response.status.is_success();
+        let may_refuse = || self.refuses_in_success() && may_be_refusal(response.body);
+        let reads_body = known.is_some() || !is_success || self.reads_successes || may_refuse();
         let body = if reads_body { self.parse_body(response) } else { ResponseBody::default() };
         let parsed = ParsedResponse::of(response, body);
         let vendor = self.vendor_in(&parsed).unwrap_or(self);
