@@ -102,7 +102,8 @@ impl<'t> ShownLimit<'t> {
         let resets_at = self.reading.map(|reading| reading.resets_at.as_millis()).filter(|at| *at > now);
         let held_until = self.reading.and_then(|reading| reading.held_until).map(|until| until.as_millis());
         let is_full = used.is_some_and(|used| used >= capacity && capacity > 0);
-        let until_reset = resets_at.filter(|_| is_full).map(|at| at - now);
+        // A shadow makes no caller wait.
+        let until_reset = resets_at.filter(|_| is_full && !self.policy.shadow()).map(|at| at - now);
         let wait_ms =
             waiting.wait.map(|wait| u64::try_from(wait.as_millis()).unwrap_or(u64::MAX)).or(until_reset);
         let subjects =
