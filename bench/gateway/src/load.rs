@@ -2,6 +2,7 @@
 //! counts from its planned time.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -13,40 +14,59 @@ use tokio::time::Instant;
 const BODY: &str = "{\"model\":\"m\",\"max_tokens\":64,\"messages\":[{\"role\":\"user\",\"content\":\"How long is the longest river of the world, where does it begin, and which countries does it pass on its way?\"}]}";
 
 /// Microseconds and megabytes.
-pub(crate) struct Figures {
-    pub(crate) p50: f64,
-    pub(crate) p99: f64,
-    pub(crate) cpu: f64,
-    pub(crate) memory: f64,
-    pub(crate) calls: f64,
+pub struct Figures {
+    /// The median of the calls.
+    pub p50: f64,
+    /// What 99 of 100 calls did not exceed.
+    pub p99: f64,
+    /// CPU time.
+    pub cpu: f64,
+    /// Resident memory.
+    pub memory: f64,
+    /// How many calls there were.
+    pub calls: f64,
 }
 
-/// Calls at `rate` a second. CPU time and memory are the caller's to add.
-pub(crate) async fn calls(
+/// A question to a model.
+pub fn question(to: SocketAddr, path: &str) -> Vec<u8> {
+    post(to, path, BODY)
+}
+
+/// A POST of this JSON.
+pub fn post(to: SocketAddr, path: &str, body: &str) -> Vec<u8> {
+    format!(
+        "POST {path} HTTP/1.1\r\nhost: {to}\r\ncontent-type: application/json\r\nauthorization: Bearer bench\r\ncontent-length: {}\r\n\r\n{body}",
+        body.len()
+    )
+    .into_bytes()
+}
+
+/// Calls at `rate` a second with these messages in turn. CPU time and memory are the caller's to add.
+pub async fn calls(
     to: SocketAddr,
-    path: &str,
+    messages: &Arc<[Vec<u8>]>,
     rate: u32,
     time: Duration,
     connections: usize,
 ) -> Figures {
-    let message = format!(
-        "POST {path} HTTP/1.1\r\nhost: {to}\r\ncontent-type: application/json\r\nauthorization: Bearer bench\r\ncontent-length: {}\r\n\r\n{BODY}",
-        BODY.len()
-    );
     let every = Duration::from_secs(1) * u32::try_from(connections).unwrap() / rate;
     #[allow(clippy::disallowed_methods, reason = "it measures time")]
     let start = Instant::now() + Duration::from_millis(50);
     let mut senders = JoinSet::new();
     for number in 0..connections {
-        let (message, offset) =
-            (message.clone(), every * u32::try_from(number).unwrap() / u32::try_from(connections).unwrap());
+        let (messages, offset) = (
+            Arc::clone(messages),
+            every * u32::try_from(number).unwrap() / u32::try_from(connections).unwrap(),
+        );
         senders.spawn(async move {
             let mut stream = TcpStream::connect(to).await.unwrap();
             stream.set_nodelay(true).unwrap();
             let (mut took, mut planned) = (Vec::new(), start + offset);
+            let mut turns = (number..).step_by(connections);
             while planned < start + time {
                 let from = wait_until(planned).await;
-                stream.write_all(message.as_bytes()).await.unwrap();
+                let turn = turns.next().unwrap_or(0) % messages.len();
+                stream.write_all(&messages[turn]).await.unwrap();
                 read_answer(&mut stream).await;
                 took.push(from.elapsed().as_secs_f64() * 1e6);
                 planned += every;
@@ -85,4 +105,10 @@ async fn read_answer(stream: &mut TcpStream) {
             _ => {}
         }
     }
+}
+
+/// The one in the middle.
+pub fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
 }

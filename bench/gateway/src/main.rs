@@ -17,16 +17,16 @@
     reason = "a program for the terminal: what cannot be measured ends the run"
 )]
 
-mod load;
-mod proxies;
 mod streams;
 mod vendor;
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
-use load::{Figures, calls};
-use proxies::{Proxy, Redis};
+use tollway_gateway_bench::load::{Figures, calls, median, question};
+use tollway_gateway_bench::proxies::{Proxy, Redis};
+
 use streams::first_bytes;
 
 /// Rounds of each contender, after one that warms up.
@@ -102,11 +102,13 @@ fn main() {
 /// What each of two proxies adds.
 async fn measure(vendor: SocketAddr, proxies: [&Proxy; 2], rate: u32, effort: &Effort) -> [Figures; 2] {
     let mut rounds: [Vec<Figures>; 2] = [Vec::new(), Vec::new()];
+    let to_vendor: Arc<[_]> = [question(vendor, "/v1/chat/completions")].into();
     for round in 0..=effort.rounds {
-        let direct = calls(vendor, "/v1/chat/completions", rate, effort.round, CONNECTIONS).await;
+        let direct = calls(vendor, &to_vendor, rate, effort.round, CONNECTIONS).await;
         for (proxy, rounds) in proxies.into_iter().zip(&mut rounds) {
+            let message: Arc<[_]> = [question(proxy.address, &proxy.path)].into();
             let before = proxy.cpu();
-            let through = calls(proxy.address, &proxy.path, rate, effort.round, CONNECTIONS).await;
+            let through = calls(proxy.address, &message, rate, effort.round, CONNECTIONS).await;
             let cpu = (proxy.cpu() - before).as_secs_f64() * 1e6 / through.calls;
             if round > 0 {
                 let (p50, p99) = (through.p50 - direct.p50, through.p99 - direct.p99);
@@ -140,9 +142,4 @@ fn bound(what: &str, ours: f64, most: f64) {
 
 fn word(is_met: bool) -> &'static str {
     if is_met { "met" } else { "MISSED" }
-}
-
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values[values.len() / 2]
 }

@@ -1,4 +1,4 @@
-//! The proxies, each a process: how it is started, and what it has used.
+//! The proxies and the server, each a process: how it is started, and what it has used.
 
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::PathBuf;
@@ -8,9 +8,11 @@ use std::time::Duration;
 use tempfile::TempDir;
 
 /// A proxy that runs, killed when dropped.
-pub(crate) struct Proxy {
-    pub(crate) address: SocketAddr,
-    pub(crate) path: String,
+pub struct Proxy {
+    /// Where it listens.
+    pub address: SocketAddr,
+    /// What is called there.
+    pub path: String,
     process: Child,
     _folder: TempDir,
 }
@@ -18,7 +20,7 @@ pub(crate) struct Proxy {
 impl Proxy {
     /// `tollway gateway` of the folder that this program is in, with limits that no call reaches, and windows whose
     /// ends are far: calls keep away from those by waiting.
-    pub(crate) fn gateway(vendor: SocketAddr, store: &str) -> Self {
+    pub fn gateway(vendor: SocketAddr, store: &str) -> Self {
         let program = built_command();
         let config = format!(
             "[apis.vendor]\nbase_url = \"http://{vendor}/v1\"\nrate = \"off\"\nlimits = [\"1G / hour\", \"1G tokens / hour\"]\ncost = {{ tokens = \"bytes / 4\" }}\n"
@@ -40,8 +42,18 @@ impl Proxy {
         Self::start(command, address, "/vendor/chat/completions", folder)
     }
 
+    /// `tollway serve` with this config, at `admin` also the administration with or without a dashboard.
+    pub fn server(config: &str, admin: SocketAddr, dashboard: &str) -> Self {
+        let (address, folder) = (free(), TempDir::new().unwrap());
+        std::fs::write(folder.path().join("tollway.toml"), config).unwrap();
+        let mut command = Command::new(built_command());
+        command.args(["serve", "--quiet", "--workers", "1", "--dashboard", dashboard]);
+        command.args(["--listen", &address.to_string(), "--admin", &admin.to_string()]);
+        Self::start(command, address, "/v1/take", folder)
+    }
+
     /// nginx with one worker and without buffers, as streams need it.
-    pub(crate) fn nginx(vendor: SocketAddr) -> Self {
+    pub fn nginx(vendor: SocketAddr) -> Self {
         let (address, folder) = (free(), TempDir::new().unwrap());
         let place = folder.path().display();
         let config = format!(
@@ -68,7 +80,7 @@ impl Proxy {
     }
 
     /// LiteLLM's proxy with one worker, if `$LITELLM` is its program.
-    pub(crate) fn litellm(vendor: SocketAddr) -> Option<Self> {
+    pub fn litellm(vendor: SocketAddr) -> Option<Self> {
         let program = std::env::var_os("LITELLM")?;
         let (address, folder) = (free(), TempDir::new().unwrap());
         let config = format!(
@@ -95,7 +107,7 @@ impl Proxy {
     }
 
     /// The CPU time of its threads so far, of the scheduler: `/proc/PID/stat` has hundredths of a second only.
-    pub(crate) fn cpu(&self) -> Duration {
+    pub fn cpu(&self) -> Duration {
         let tasks = std::fs::read_dir(format!("/proc/{}/task", self.process.id())).unwrap();
         let nanos = tasks.filter_map(|task| {
             let text = std::fs::read_to_string(task.ok()?.path().join("schedstat")).ok()?;
@@ -105,7 +117,7 @@ impl Proxy {
     }
 
     /// Its resident memory now.
-    pub(crate) fn memory_mb(&self) -> f64 {
+    pub fn memory_mb(&self) -> f64 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.process.id())).unwrap();
         let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
         line.trim().trim_end_matches(" kB").parse::<f64>().unwrap() / 1e3
@@ -120,14 +132,16 @@ impl Drop for Proxy {
 }
 
 /// A Redis for one gateway, killed when dropped.
-pub(crate) struct Redis {
-    pub(crate) url: String,
+pub struct Redis {
+    /// As a store's URL.
+    pub url: String,
     process: Child,
     _folder: TempDir,
 }
 
 impl Redis {
-    pub(crate) fn start() -> Self {
+    /// Starts one without a file.
+    pub fn start() -> Self {
         let (address, folder) = (free(), TempDir::new().unwrap());
         let mut command = Command::new("redis-server");
         command.args(["--save", "", "--bind", "127.0.0.1", "--port", &address.port().to_string()]);
@@ -172,6 +186,6 @@ fn wait_for(address: SocketAddr, what: &str) {
 }
 
 /// A free port, as far as one can know.
-fn free() -> SocketAddr {
+pub fn free() -> SocketAddr {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
 }
