@@ -5,7 +5,7 @@ use std::rc::Rc;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tollway_inbound::address::Peer;
 
-use crate::alone::CountedIn;
+use crate::alone::OwnPart;
 use crate::charge_budget::ConnectionCharges;
 use crate::connection_limits::ConnectionSlot;
 use crate::counts::Open;
@@ -37,7 +37,8 @@ pub(crate) struct Caller {
     pub(crate) deadlines: Rc<ConnectionDeadlines>,
     pub(crate) body_memory: Rc<BodyMemory>,
     pub(crate) charges: ConnectionCharges,
-    pub(crate) counted_in: CountedIn,
+    /// What its client may take alone.
+    pub(crate) own_part: Rc<OwnPart>,
 }
 
 impl Caller {
@@ -60,7 +61,7 @@ pub(crate) async fn serve(worker: Rc<Worker>, arrival: Arrival) {
         deadlines: Rc::clone(&watch.deadlines),
         body_memory,
         charges: ConnectionCharges::default(),
-        counted_in: CountedIn::default(),
+        own_part: Rc::new(worker.state.client_shares.of_connection()),
     };
     let over_tcp = arrival.socket.is_tcp();
     let socket = match arrival.socket.open() {

@@ -90,7 +90,7 @@ async fn decide_body<T>(
     let taken = decide(worker, client.caller, client.network, &mut take).await?;
     let decision = decision_of(&taken);
     let statuses = take.limit_statuses(decision, false);
-    let alone = alone(worker, &client.caller.counted_in, &take, &statuses, decision);
+    let alone = alone(worker, &client.caller.own_part, &take, &statuses, decision);
     // `grant` consumes the permit below; the headers need only the time and the outcome.
     let decision = Decision::new(decision.now, decision.outcome);
     Ok(match taken {
