@@ -26,6 +26,11 @@ pub(crate) struct Rules {
 }
 
 impl Rules {
+    /// The same, with an administration that no one may read or change.
+    pub(crate) fn closed(self) -> Result<Self, ServeError> {
+        Ok(Self { tokens: Tokens::no_one_knows()?, ..self })
+    }
+
     /// Reads the tokens and certificates that the config names.
     pub(crate) fn new(config: &ServerConfig) -> Result<Self, ServeError> {
         #[cfg(not(feature = "tls"))]

@@ -14,7 +14,7 @@ use tollway_inbound::address::Peer;
 
 use crate::accept::Acceptor;
 use crate::admin::{ChangeLog, LinkToken, StoreHealth, Tokens, WrongTokens, read_permit_secret};
-use crate::alone::RecentClients;
+use crate::alone::ClientShares;
 use crate::bounds::{
     ADMINISTRATION_CONNECTIONS_MAX, ADMINISTRATION_CONNECTIONS_PER_ADDRESS_MAX, ADMINISTRATION_GRACE,
     HEALTH_CONNECTIONS_MAX, Patience,
@@ -68,7 +68,7 @@ pub(crate) struct ServerState {
     pub(crate) store_health: StoreHealth,
     pub(crate) patience: Patience,
     pub(crate) counts: Arc<Counts>,
-    pub(crate) recent_clients: RecentClients,
+    pub(crate) client_shares: Arc<ClientShares>,
     pub(crate) new_subjects: NewSubjects,
     pub(crate) observed: ObservedAnswers,
     pub(crate) unknown_host_logged: OnceAMinute,
@@ -136,12 +136,13 @@ impl Server {
             config.tls = None;
         }
         let rules = match Rules::new(&config) {
-            // Metrics on this machine need no token, so one that cannot be read must not keep the program from starting.
+            // Metrics on this machine need no token, so one that cannot be read must not keep the program from starting. It
+            // must not open the rest either.
             Err(error) if address.is_local() => {
-                tracing::warn!("the administration has no token: {error}");
+                tracing::warn!("only /metrics and health checks are answered, until a restart: {error}");
                 (config.read_token, config.write_token) = (None, None);
                 config.named_tokens.clear();
-                Rules::new(&config)?
+                Rules::new(&config)?.closed()?
             }
             rules => rules?,
         };
@@ -188,13 +189,13 @@ impl Server {
         let rules = ArcSwap::from_pointee(rules);
         let new_subjects = NewSubjects::new(new_subjects_rate(&limiter, &config));
         let state = ServerState {
+            client_shares: Arc::new(ClientShares::new(Arc::clone(limiter.clock()))),
             limiter,
             seal,
             store: StoreLabels::of(&StoreUrl::default()),
             store_health: StoreHealth::default(),
             patience: Patience::default(),
             counts: Arc::default(),
-            recent_clients: RecentClients::default(),
             new_subjects,
             observed: ObservedAnswers::default(),
             unknown_host_logged: OnceAMinute::default(),

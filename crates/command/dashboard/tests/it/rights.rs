@@ -170,7 +170,9 @@ fn foreign_pages_and_names_are_refused() {
     let own = "host: localhost\r\norigin: http://localhost\r\nsec-fetch-site: same-origin\r\n";
     assert_eq!(ask("/v1/view/me", own), 200);
     let link = "host: localhost\r\nsec-fetch-site: cross-site\r\nsec-fetch-mode: navigate\r\n";
-    assert_eq!(ask("/", link), 200);
+    assert_eq!(ask("/", &format!("{link}sec-fetch-dest: document\r\n")), 200);
+    assert_eq!(ask("/", &format!("{link}sec-fetch-dest: iframe\r\n")), 403);
+    assert_eq!(ask("/v1/view/policies", &format!("{link}sec-fetch-dest: document\r\n")), 403);
 }
 
 /// T22: what a browser may do with the answers is in every one of them, and nothing but pages is HTML.

@@ -70,6 +70,19 @@ impl Tokens {
         Ok(tokens)
     }
 
+    /// Tokens that guard the administration, and that no one knows: those of the config cannot be read.
+    pub(crate) fn no_one_knows() -> Result<Self, ServeError> {
+        let mut random = [0; 32];
+        getrandom::fill(&mut random).map_err(|error| ServeError::Machine(error.to_string()))?;
+        let mut tokens = Self::none()?;
+        for right in [Right::Read, Right::Write] {
+            random[0] = right as u8;
+            let digest = tokens.digest(&random);
+            tokens.known.push(KnownToken { right, name: "unreadable".into(), digest });
+        }
+        Ok(tokens)
+    }
+
     /// Reads the tokens that the config names.
     pub(crate) fn read(config: &ServerConfig) -> Result<Self, ServeError> {
         let mut tokens = Self::none()?;

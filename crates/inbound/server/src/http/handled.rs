@@ -2,6 +2,7 @@
 
 use std::pin::Pin;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
@@ -16,6 +17,7 @@ use crate::admin::{self, Administrator, Refused, TOKEN_HEADER};
 use crate::connection::Caller;
 use crate::handler::{AdminHandler, BoxError, Client, HandledBody, HttpHandler};
 use crate::listener::{ListenerKind, Reach};
+use crate::rules::Rules;
 use crate::worker::{Busy, Worker, yield_before_park};
 
 /// The media type of a stream without an end.
@@ -33,9 +35,21 @@ pub(super) enum Handling {
 /// The body of an answer. Its connection is busy until it ends or is dropped.
 pub(super) struct BusyBody {
     body: HandledBody,
-    /// Of a stream without an end, which ends when the server stops.
-    ends_with: Option<Rc<Worker>>,
+    /// Of a stream of the administration, which has no end of its own.
+    ends_with: Option<EndsWith>,
     _busy: Busy,
+}
+
+/// A stream ends when the server stops, and when a reload may have withdrawn the token that opened it.
+struct EndsWith {
+    worker: Rc<Worker>,
+    rules: Arc<Rules>,
+}
+
+impl EndsWith {
+    fn has_come(&self) -> bool {
+        self.worker.is_stopping() || !Arc::ptr_eq(&self.rules, &self.worker.state.rules())
+    }
 }
 
 impl Handling {
@@ -57,7 +71,9 @@ impl Handling {
     ) -> Response<BusyBody> {
         let multiplexed = request.version() == Version::HTTP_2;
         let busy = caller.deadlines.begin(multiplexed);
-        let page = worker.state.rules().callers.allowed_origin(request.headers());
+        // Before the token is checked, so that no stream outlives a reload between the two.
+        let rules = Arc::clone(&worker.state.rules());
+        let page = rules.callers.allowed_origin(request.headers());
         let preflight = page.as_ref().and_then(|_| self.preflight(&request));
         let mut response = match (preflight, self) {
             _ if has_two_lengths => refuse_two_lengths(),
@@ -82,7 +98,9 @@ impl Handling {
         }
         yield_before_park::answered(multiplexed);
         let is_endless = response.headers().get(CONTENT_TYPE).is_some_and(|kind| kind == EVENT_STREAM);
-        let ends_with = is_endless.then(|| Rc::clone(worker));
+        // A vendor's stream through the gateway has an end, and the grace of the shutdown.
+        let ends_with = (is_endless && matches!(self, Self::Administration(_)))
+            .then(|| EndsWith { worker: Rc::clone(worker), rules: Arc::clone(&rules) });
         response.map(|body| BusyBody { body, ends_with, _busy: busy })
     }
 
@@ -109,9 +127,12 @@ fn administrator(
     }
     caller_check::has_one_host(request)?;
     let rules = worker.state.rules();
-    // A link on another page may lead here: its page cannot read the answer, and a GET changes nothing.
+    // A link on another page may lead to a page here, but not into a frame, and not to what pages fetch: streams cost something.
+    let says = |name: &str, value: &str| request.headers().get(name).is_some_and(|said| said == value);
     let follows_link = request.method() == Method::GET
-        && request.headers().get("sec-fetch-mode").is_some_and(|mode| mode == "navigate");
+        && !request.uri().path().starts_with("/v1/")
+        && says("sec-fetch-mode", "navigate")
+        && says("sec-fetch-dest", "document");
     let check = if follows_link { CallerCheck::Host } else { CallerCheck::HostAndPage };
     caller_check::may_call(check, &rules, worker, caller, request)?;
     Administrator::of(&rules, worker, caller, request.headers())
@@ -150,7 +171,7 @@ impl Body for BusyBody {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
         // The worker wakes its connections when it stops.
-        if self.ends_with.as_ref().is_some_and(|worker| worker.is_stopping()) {
+        if self.ends_with.as_ref().is_some_and(EndsWith::has_come) {
             return Poll::Ready(None);
         }
         Pin::new(&mut self.body).poll_frame(context)

@@ -8,6 +8,7 @@ use tollway::{ConfigError, Limiter};
 use tollway_config::{ConfigFile, ConfigWatch, WATCH_INTERVAL};
 use tollway_pipeline::run::Runner;
 use tollway_pipeline::{EngineUrl, PipelineConfig};
+use tollway_server::ServerConfig;
 
 use super::super::session::Which;
 use crate::context::WholeConfig;
@@ -21,6 +22,8 @@ pub(super) struct Follower<'a> {
     path: PathBuf,
     /// The engine with its password, which may be kept in another file.
     engine: Result<String, String>,
+    /// The section of the listener, which stays as it is.
+    server: ServerConfig,
     readings: mpsc::Receiver<Result<WholeConfig, ConfigError>>,
     /// Watches in its own thread until dropped; none if there is no thread to be had.
     _watch: Option<ConfigWatch>,
@@ -29,12 +32,13 @@ pub(super) struct Follower<'a> {
 impl<'a> Follower<'a> {
     pub(super) fn new(file: ConfigFile<WholeConfig>, which: &'a Which, engine: &EngineUrl) -> Self {
         let path = file.path().to_owned();
+        let server = file.config().server().cloned().unwrap_or_default();
         let (send, readings) = mpsc::channel(READINGS_MAX);
         let watch = file.watch(WATCH_INTERVAL, move |reading| drop(send.try_send(reading)));
         if let Err(error) = &watch {
             tracing::warn!("the config file is not watched, and only SIGHUP reloads it: {error}");
         }
-        Self { which, path, engine: engine.connection_url(), readings, _watch: watch.ok() }
+        Self { which, path, engine: engine.connection_url(), server, readings, _watch: watch.ok() }
     }
 
     /// Waits for a changed file, or for SIGHUP.
@@ -84,6 +88,11 @@ impl<'a> Follower<'a> {
         }
         runner.reload(pipeline).await.map_err(|error| error.to_string())?;
         limiter.replace_config(config.limits());
+        if config.server().cloned().unwrap_or_default() != self.server {
+            tracing::warn!(
+                "[server] has changed; restart the pipeline to apply it to its metrics and its dashboard"
+            );
+        }
         Ok(pipeline.clone())
     }
 }
