@@ -68,6 +68,7 @@ fn files_are_private() {
         "jobs.jsonl",
         "records.db",
         "state",
+        "state.history",
         "state.lock",
         "tollway.toml",
     ];

@@ -13,6 +13,9 @@ static BEGUN: Once = Once::new();
 /// The prefix of a panic's line. Threads of tests are named after them; those of the gateway begin otherwise.
 const PANIC: &str = "PANIC IN THE GATEWAY";
 
+/// The first line.
+const BEGINNING: &str = "the log of this program begins";
+
 /// Keeps the log from now on.
 pub(crate) fn keep() {
     BEGUN.call_once(|| {
@@ -25,6 +28,7 @@ pub(crate) fn keep() {
             }
             usual(panic);
         }));
+        tracing::debug!("{BEGINNING}");
     });
 }
 
@@ -35,7 +39,7 @@ pub(crate) fn check() {
         let line = log.lines().find(|line| line.contains(hidden));
         assert!(line.is_none(), "{hidden}: {line:?}");
     }
-    assert!(log.contains("DEBUG"), "the log is kept");
+    assert!(log.contains(BEGINNING), "the log is kept");
 }
 
 struct Log;
