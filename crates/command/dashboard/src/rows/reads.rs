@@ -56,15 +56,18 @@ impl Table {
         let policy = &self.policies[index];
         let mut add =
             |subject: Subject| reads.push(Read { policy: index, account: (policy.name.clone(), subject) });
+        // Also beside subjects: callers that name none share an account, and it may be the fullest.
+        add(Subject::SHARED);
         if !policy.has_subjects() {
-            return add(Subject::SHARED);
+            return;
         }
         // One of the busiest each second, and the fullest so far.
         let seen = policy.subjects().unwrap_or_default();
         let looked_at = seen.busiest.len().clamp(1, SUBJECTS_LOOKED_AT);
         let turn = usize::try_from(now.as_millis() / 1_000).unwrap_or(0) % looked_at;
         let busy = seen.busiest.get(turn).map(|one| one.subject.clone());
-        let fullest = policy.fullest.clone().filter(|fullest| busy.as_ref() != Some(fullest));
+        let is_read = |subject: &Subject| busy.as_ref() == Some(subject) || *subject == Subject::SHARED;
+        let fullest = policy.fullest.clone().filter(|fullest| !is_read(fullest));
         busy.into_iter().chain(fullest).for_each(&mut add);
     }
 

@@ -53,6 +53,19 @@ fn a_stopped_policy_goes_first() {
     assert!(live.state.sentence.text.contains("`b` is stopped"), "{:?}", live.state.sentence);
 }
 
+/// P6: callers that name no subject share an account, which is as full as any subject's.
+#[test]
+fn callers_without_a_subject_are_seen_beside_those_with_one() {
+    let server = Running::of("[policies.mixed]\nlimits = ['4 requests / hour']");
+    let mut live = server.live();
+    server.take("mixed", "model");
+    for _ in 0..4 {
+        server.take("mixed", "");
+    }
+    live.until("used up", |state| state.rows.iter().any(|row| row.used == Some(4)));
+    assert!(live.state.sentence.text.starts_with("`mixed` is the bottleneck"), "{:?}", live.state.sentence);
+}
+
 /// T22: subjects may be names of persons; the stream is open to every program of this machine.
 #[test]
 fn no_subject_is_in_the_stream() {
