@@ -66,7 +66,11 @@ pub fn moment_in_full(at: Timestamp, zone: &TimeZone) -> String {
         .map_or_else(|| "never".to_owned(), |then| then.strftime("%a %Y-%m-%d %H:%M:%S %Z").to_string())
 }
 
+/// None of what never comes.
 fn zoned(at: Timestamp, zone: &TimeZone) -> Option<jiff::Zoned> {
+    if at == Timestamp::MAX {
+        return None;
+    }
     let micros = i64::try_from(at.as_micros()).ok()?;
     Some(jiff::Timestamp::from_microsecond(micros).ok()?.to_zoned(zone.clone()))
 }
