@@ -7,7 +7,7 @@ use tokio::net::TcpStream;
 use tokio::time::Instant;
 
 use crate::median;
-use crate::proxies::Proxy;
+use tollway_gateway_bench::proxies::Proxy;
 
 /// Streams of each contender.
 const STREAMS: usize = 100;
