@@ -137,7 +137,7 @@ function jobInFull(name, job, reload) {
     action: 'Save the data',
     run: async ({ data }) => {
       try { JSON.parse(data); } catch (error) { throw new Error(`This is no JSON: ${error.message}`); }
-      await ask(path`v1/pipelines/${name}/jobs/${job.id}/data`, { method: 'PUT', body: `{"data": ${data}, "claims": ${job.claims}}` });
+      await ask(path`v1/pipelines/${name}/jobs/${job.id}/data`, { method: 'PUT', body: `{"data": ${data}, "version": "${job.version}"}` });
       reload();
       return `The data of job ${job.id} is saved. Redrive it to try again.`;
     },

@@ -51,7 +51,7 @@ function throughWorker(url) {
   } catch {
     return null;
   }
-  const join = () => port.postMessage({ kind: 'join', url, token: token() });
+  const join = () => port.postMessage({ kind: 'join', url, token: token(), visible: !document.hidden });
   port.onmessage = ({ data: { event, data, state } }) => (event ? heard(event, data) : changed(state));
   const events = new AbortController();
   const on = (target, name, listener) => target.addEventListener(name, listener, { signal: events.signal });

@@ -8,16 +8,6 @@ const HIDDEN_MS = 300_000;
 /** Token to `{ stream, known, state, tabs, idle }`. */
 const streams = new Map();
 
-function join(port, url, token) {
-  let shared = streams.get(token);
-  if (!shared) streams.set(token, shared = { tabs: new Map(), state: { kind: 'connecting' } });
-  shared.tabs.set(port, true);
-  if (shared.known) port.postMessage({ event: 'snapshot', data: { ...shared.known, rows: [...shared.known.rows.values()] } });
-  port.postMessage({ state: shared.state });
-  open(shared, url, token);
-  return shared;
-}
-
 function open(shared, url, token) {
   clearTimeout(shared.idle);
   shared.idle = null;
@@ -42,19 +32,31 @@ function close(shared) {
 onconnect = ({ ports: [port] }) => {
   let shared;
   let at;
+  // A tab that opens hidden begins no stream.
+  const show = (visible) => {
+    shared.tabs.set(port, visible);
+    if (visible) open(shared, ...at);
+    else if (![...shared.tabs.values()].includes(true)) shared.idle ??= setTimeout(close, HIDDEN_MS, shared);
+  };
   port.onmessage = ({ data: { kind, url, token, visible } }) => {
     if (kind === 'join') {
       at = [url, token];
-      shared = join(port, url, token);
+      shared = streams.get(token) ?? { tabs: new Map(), state: { kind: 'connecting' } };
+      streams.set(token, shared);
+      if (shared.known) port.postMessage({ event: 'snapshot', data: { ...shared.known, rows: [...shared.known.rows.values()] } });
+      port.postMessage({ state: shared.state });
+      show(visible);
     } else if (shared && kind === 'bye') {
       shared.tabs.delete(port);
-      if (!shared.tabs.size) close(shared);
+      if (!shared.tabs.size) {
+        close(shared);
+        streams.delete(at[1]);
+      }
+      shared = null;
     } else if (shared && kind === 'retry') {
       shared.stream?.retry();
     } else if (shared && kind === 'visible') {
-      shared.tabs.set(port, visible);
-      if (visible) open(shared, ...at);
-      else if (![...shared.tabs.values()].includes(true)) shared.idle ??= setTimeout(() => close(shared), HIDDEN_MS);
+      show(visible);
     }
   };
 };

@@ -42,6 +42,7 @@ pub struct DashboardBuilder {
     changes: Arc<ChangeLog>,
     included_max: usize,
     history: Option<HistoryFile>,
+    writes_history: bool,
     incidents: Option<IncidentFile>,
     #[cfg(feature = "pipeline")]
     pipelines: Vec<PipelineSource>,
@@ -74,10 +75,12 @@ impl DashboardBuilder {
         self
     }
 
-    /// For a process that takes nothing itself: shows the policies of the config, not those that it uses.
+    /// For a process that takes nothing itself: shows the policies of the config, not those that it uses, and leaves the file
+    /// of the history to those that do.
     #[must_use]
     pub fn of_store(mut self) -> Self {
         self.included_max = LIMITS_MAX;
+        self.writes_history = false;
         self
     }
 
@@ -106,7 +109,7 @@ impl DashboardBuilder {
             limiter: self.limiter,
             process: self.process,
             changes: self.changes,
-            file: self.history,
+            file: self.history.filter(|_| self.writes_history),
             incidents: self.incidents,
             seen: Mutex::new(seen),
             feed: Arc::new(Feed::new()),
@@ -128,6 +131,7 @@ pub(crate) struct Shared {
     pub(crate) limiter: Limiter,
     pub(crate) process: Process,
     pub(crate) changes: Arc<ChangeLog>,
+    /// Where the history is kept, if this process writes it.
     file: Option<HistoryFile>,
     incidents: Option<IncidentFile>,
     seen: Mutex<Seen>,
@@ -163,6 +167,7 @@ impl Dashboard {
             changes: Arc::default(),
             included_max: INCLUDED_MAX,
             history: None,
+            writes_history: true,
             incidents: None,
             #[cfg(feature = "pipeline")]
             pipelines: Vec::new(),

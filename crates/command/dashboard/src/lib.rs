@@ -26,6 +26,9 @@ mod sentence;
 mod settings;
 pub mod snapshot;
 
+/// The target of log lines about changes of pipelines. The server's lines about changes have their modules' targets.
+pub const CHANGES_TARGET: &str = "tollway_dashboard::changes";
+
 pub use dashboard::{Dashboard, DashboardBuilder};
 pub use events::Events;
 #[cfg(feature = "pipeline")]

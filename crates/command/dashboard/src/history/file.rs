@@ -53,7 +53,8 @@ impl HistoryFile {
     /// Replaces the file. Blocks.
     pub(crate) fn save(&self, bytes: &[u8]) -> io::Result<()> {
         let mut draft = self.0.clone().into_os_string();
-        draft.push(".tmp");
+        // With the pid: of several processes on one state file, none writes into another's draft.
+        draft.push(format!(".{}.tmp", std::process::id()));
         let draft = PathBuf::from(draft);
         // Removes what a killed process left there. It is never opened, because it could be a link.
         let _ = fs::remove_file(&draft);

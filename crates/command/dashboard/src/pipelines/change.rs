@@ -9,14 +9,16 @@ use serde::Deserialize;
 use serde_json::json as value;
 use serde_json::value::RawValue;
 use tokio::time::timeout;
-use tollway::Timestamp;
+use tollway::Span;
 use tollway_pipeline::view::{
-    JobChange, JobFilter, JobRate, correct, find_dead, set_concurrency, set_paused, stage_of,
+    ChangeSteps, JobChange, JobFilter, JobRate, ViewError, correct, find_dead, set_concurrency, set_paused,
+    stage_of,
 };
-use tollway_pipeline::{Change, Edit, Engine, State};
-use tollway_server::Change as LoggedChange;
+use tollway_pipeline::{Change, Edit, Engine, EngineError, State};
 
 use super::body;
+use super::notes::{ChangeNotes, to_its_end};
+use super::read::version_of;
 use super::source::Pipeline;
 use crate::answer::{Answer, Problem, json};
 use crate::dashboard::Shared;
@@ -63,7 +65,7 @@ async fn change_all(
     asked: &Asked,
     request: Request<Incoming>,
     change: Change,
-    what: &'static str,
+    verb: &'static str,
 ) -> Result<Answer, Problem> {
     let Confirmed { filter, expected, per_minute } = body::json(request).await?;
     let engine = pipeline.engine_to_change().await?;
@@ -78,10 +80,12 @@ async fn change_all(
             format!("there are {matched} dead letters that match by now, and {expected} were confirmed");
         return Err(Problem::conflict(detail).with_jobs(matched));
     }
-    let filter = serde_json::to_string(&filter).unwrap_or_default();
-    note(shared, pipeline, asked, &format!("{what} {filter}"), &matched.to_string(), "");
+    let notes = ChangeNotes::of(shared, pipeline, asked);
+    let stage = filter.stage.as_ref().map(|stage| format!(" of stage {stage}")).unwrap_or_default();
+    let what = format!("{verb} dead letters{stage}");
+    notes.begins(&what, &serde_json::to_string(&filter).unwrap_or_default(), matched);
     // A task of its own: it goes on if the page is closed.
-    let task = tokio::spawn(run(engine, Arc::clone(shared), change, matched));
+    let task = tokio::spawn(run(notes, what, change.steps(matched), matched, engine));
     if is_slow {
         return Ok(json(&value!({ "jobs": matched, "running": true })));
     }
@@ -92,21 +96,46 @@ async fn change_all(
     }
 }
 
-/// Changes jobs step by step, so that workers get their turn in between.
+/// Changes jobs, and notes how many were changed in the end.
 async fn run(
-    engine: Arc<dyn Engine>,
-    shared: Arc<Shared>,
-    change: JobChange,
+    notes: ChangeNotes,
+    what: String,
+    mut steps: ChangeSteps,
     most: u64,
+    engine: Arc<dyn Engine>,
 ) -> Result<u64, Problem> {
-    let (mut steps, begun) = (change.steps(most), shared.now());
+    let ended = step_by_step(&notes.pipeline, &notes.shared, &mut steps, engine).await;
+    let changed = steps.changed();
+    notes.ended(&what, &counted(most), &format!("{} changed", counted(changed)), ended)?;
+    Ok(changed)
+}
+
+fn counted(jobs: u64) -> String {
+    if jobs == 1 { "1 job".to_owned() } else { format!("{jobs} jobs") }
+}
+
+/// Gives the engine back in every pause: then workers get their turn, and another process can run the pipeline of a SQLite
+/// file.
+async fn step_by_step(
+    pipeline: &Pipeline,
+    shared: &Shared,
+    steps: &mut ChangeSteps,
+    engine: Arc<dyn Engine>,
+) -> Result<(), EngineError> {
+    let (mut open, begun) = (Some(engine), shared.now());
     loop {
+        let engine = match open.take() {
+            Some(engine) => engine,
+            None => pipeline.engine_to_change().await?,
+        };
         let now = shared.now();
         let elapsed = now.since(begun);
         if !steps.step(&*engine, elapsed, engine.time(now)).await? {
-            return Ok(steps.changed());
+            return Ok(());
         }
-        tokio::time::sleep(steps.pause(elapsed).into()).await;
+        let pause = steps.pause(elapsed);
+        open = (pause == Span::ZERO).then_some(engine);
+        tokio::time::sleep(pause.into()).await;
     }
 }
 
@@ -130,11 +159,14 @@ pub(super) async fn pause(
         None => pipeline.config.stage_names(),
     };
     let engine = pipeline.engine_to_change().await?;
-    let stages = set_paused(&*engine, &stages, paused, engine.time(shared.now())).await?;
     let (from, to) = if paused { ("running", "paused") } else { ("paused", "running") };
     let what = stage.map_or_else(|| "all stages".to_owned(), |stage| format!("stage {stage}"));
-    note(shared, pipeline, asked, &what, from, to);
-    Ok(json(&value!({ "stages": stages })))
+    let (notes, now) = (ChangeNotes::of(shared, pipeline, asked), engine.time(shared.now()));
+    let stages = to_its_end(async move {
+        let changed = set_paused(&*engine, &stages, paused, now).await;
+        Ok(notes.ended(&what, from, to, changed)?)
+    });
+    Ok(json(&value!({ "stages": stages.await? })))
 }
 
 #[derive(Deserialize)]
@@ -156,17 +188,15 @@ pub(super) async fn concurrency(
     let engine = pipeline.engine_to_change().await?;
     let settings = engine.stages().await?;
     let before = settings.iter().find(|known| known.stage == name).and_then(|known| known.concurrency);
-    set_concurrency(&*engine, &name, concurrency, engine.time(shared.now())).await?;
     let words =
         |jobs: Option<u32>| jobs.map_or_else(|| "as in the config".to_owned(), |jobs| jobs.to_string());
-    note(
-        shared,
-        pipeline,
-        asked,
-        &format!("concurrency of stage {stage}"),
-        &words(before),
-        &words(concurrency),
-    );
+    let (from, to, what) = (words(before), words(concurrency), format!("concurrency of stage {stage}"));
+    let (notes, now) = (ChangeNotes::of(shared, pipeline, asked), engine.time(shared.now()));
+    to_its_end(async move {
+        let changed = set_concurrency(&*engine, &name, concurrency, now).await;
+        Ok(notes.ended(&what, &from, &to, changed)?)
+    })
+    .await?;
     Ok(json(&value!({ "stage": stage, "concurrency": concurrency })))
 }
 
@@ -174,8 +204,8 @@ pub(super) async fn concurrency(
 #[serde(deny_unknown_fields)]
 struct NewData {
     data: Box<RawValue>,
-    /// `claims` of the job as it was seen: an edit takes the time of a person.
-    claims: u64,
+    /// `version` of the job as it was seen: an edit takes the time of a person.
+    version: String,
 }
 
 pub(super) async fn edit(
@@ -184,33 +214,25 @@ pub(super) async fn edit(
     asked: &Asked,
     request: Request<Incoming>,
 ) -> Result<Answer, Problem> {
-    let NewData { data, claims } = body::json(request).await?;
+    let NewData { data, version } = body::json(request).await?;
     let engine = pipeline.engine_to_change().await?;
     let job = find_dead(&*engine, asked.parameter(1)).await?;
-    if job.claim_number != claims {
-        return Err(Problem::conflict(format!(
-            "dead letter {} was changed meanwhile; look at it again",
-            job.id
-        )));
+    let id = job.id;
+    if version_of(&job) != version {
+        return Err(Problem::conflict(format!("dead letter {id} was changed meanwhile; look at it again")));
     }
     let edit = Edit::default().data(data.get()).map_err(|error| Problem::bad_request(error.to_string()))?;
-    correct(&*engine, &job, edit, engine.time(shared.now())).await?;
-    // Not the data: the log is for everybody.
-    note(shared, pipeline, asked, &format!("data of dead letter {}", job.id), "", "edited");
-    Ok(json(&value!({ "id": job.id.get(), "edited": true })))
-}
-
-/// Logs a change, and keeps it for the page of the pipeline.
-pub(super) fn note(shared: &Shared, pipeline: &Pipeline, asked: &Asked, what: &str, from: &str, to: &str) {
-    let (who, target) = (&asked.administrator, pipeline.name());
-    tracing::info!(by = %who, pipeline = target, what, from, to, "a pipeline was changed");
-    let at: Timestamp = shared.now();
-    shared.changes.note(LoggedChange {
-        at,
-        who: who.to_string(),
-        target: target.to_owned(),
-        what: what.to_owned(),
-        from: from.to_owned(),
-        to: to.to_owned(),
-    });
+    let (notes, now) = (ChangeNotes::of(shared, pipeline, asked), engine.time(shared.now()));
+    to_its_end(async move {
+        // Not the data: pages without a token show changes.
+        let what = format!("data of dead letter {id}");
+        match correct(&*engine, &job, edit, now).await {
+            Ok(()) => notes.made(&what, "", "edited"),
+            Err(ViewError::Engine(error)) => notes.ended(&what, "", "edited", Err(error))?,
+            Err(refused) => return Err(refused.into()),
+        }
+        Ok(())
+    })
+    .await?;
+    Ok(json(&value!({ "id": id.get(), "edited": true })))
 }

@@ -5,12 +5,14 @@ use std::sync::Arc;
 use hyper::Request;
 use hyper::body::Incoming;
 use serde::Serialize;
+use tollway::Timestamp;
 use tollway_pipeline::source::{Format, Records, Source};
 use tollway_pipeline::view::stage_of;
-use tollway_pipeline::{Enqueued, NewJob, bounds};
+use tollway_pipeline::{Engine, EngineError, Enqueued, NewJob, bounds};
 
+use super::body;
+use super::notes::{ChangeNotes, to_its_end};
 use super::source::Pipeline;
-use super::{body, change};
 use crate::answer::{Answer, Problem, json};
 use crate::dashboard::Shared;
 use crate::handler::Asked;
@@ -64,6 +66,24 @@ pub(super) async fn answer(
         }
         jobs.extend(read.jobs.into_iter().map(|job| if again { job.again() } else { job }));
     }
+    let notes = ChangeNotes::of(shared, pipeline, asked);
+    let answer = to_its_end(async move {
+        let stored = store(&*engine, &jobs, now, &mut answer).await;
+        answer.seconds = notes.shared.now().since(begun).as_micros() as f64 / 1e6;
+        let (what, new) = (format!("jobs of stage {}", answer.stage), format!("{} new", answer.new));
+        notes.ended(&what, "", &new, stored)?;
+        Ok(answer)
+    });
+    Ok(json(&answer.await?))
+}
+
+/// Adds jobs, and counts what became of them, also of those before an error.
+async fn store(
+    engine: &dyn Engine,
+    jobs: &[NewJob],
+    now: Timestamp,
+    answer: &mut EnqueueAnswer,
+) -> Result<(), EngineError> {
     for batch in jobs.chunks(bounds::BATCH_MAX) {
         for outcome in engine.enqueue(batch.to_vec(), now).await? {
             match outcome {
@@ -73,10 +93,7 @@ pub(super) async fn answer(
             }
         }
     }
-    answer.seconds = shared.now().since(begun).as_micros() as f64 / 1e6;
-    let what = format!("jobs of stage {}", answer.stage);
-    change::note(shared, pipeline, asked, &what, "", &format!("{} new", answer.new));
-    Ok(json(&answer))
+    Ok(())
 }
 
 /// The config's source, with what the query says.

@@ -1,11 +1,12 @@
 //! Pipelines: their stages in each snapshot, and jobs, dead letters and operations on request.
 //!
 //! `source` reaches the jobs, `row` makes the part of a snapshot, `read` and `change` are what operators see and do,
-//! `enqueue` takes jobs over HTTP, `body` reads what was sent. The meaning of it all is `tollway_pipeline::view`'s.
+//! `notes` logs what they do, `enqueue` takes jobs over HTTP, `body` reads what was sent. The meaning of it all is `tollway_pipeline::view`'s.
 
 mod body;
 mod change;
 mod enqueue;
+mod notes;
 mod read;
 mod row;
 mod source;
@@ -65,7 +66,7 @@ pub(crate) static ROUTES: [Route; 11] = [
         Operation::Job,
         AdminRight::Read,
         &[],
-        "One job, and why it is where it is, as `tollway pipeline why --json` has it.",
+        "One job, and why it is where it is, as `tollway pipeline why --json` has it; `version` is for a correction.",
     ),
     read_jobs(
         "/v1/view/pipelines/{pipeline}/dead",
@@ -115,7 +116,7 @@ pub(crate) static ROUTES: [Route; 11] = [
         "/v1/pipelines/{pipeline}/jobs/{id}/data",
         Operation::Edit,
         &[],
-        "Corrects the data of a dead letter.",
+        "Corrects the data of a dead letter, unless it has another `version` by now.",
     ),
 ];
 
@@ -163,7 +164,7 @@ pub(crate) async fn answer(
 ) -> Result<Answer, Problem> {
     let pipeline = shared.pipelines.named(asked.parameter(0))?;
     match operation {
-        Operation::View => read::view(pipeline, shared).await,
+        Operation::View => read::view(pipeline, shared, asked).await,
         Operation::Jobs => read::jobs(pipeline, shared, asked).await,
         Operation::Job => read::job(pipeline, shared, asked).await,
         Operation::Dead => read::dead(pipeline, shared, asked).await,

@@ -1,5 +1,6 @@
 //! What operators see of a pipeline: its stages, jobs and dead letters.
 
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use jiff::tz::TimeZone;
@@ -7,7 +8,7 @@ use serde::Serialize;
 use tollway_pipeline::view::{
     DeadLetterKinds, JobFacts, JobFilter, JobView, KindOf, PipelineView, Reason, WhyView, Wording, find,
 };
-use tollway_pipeline::{Filter, JobId, State};
+use tollway_pipeline::{EngineError, Filter, Job, JobId, State};
 
 use super::source::Pipeline;
 use crate::answer::{Answer, Problem, json};
@@ -29,17 +30,32 @@ struct View {
     changes: Vec<ChangeView>,
 }
 
-pub(super) async fn view(pipeline: &Pipeline, shared: &Arc<Shared>) -> Result<Answer, Problem> {
-    let view = match pipeline.runner() {
-        Some(runner) => PipelineView::of_runner(&runner, &pipeline.config, &shared.limiter).await?,
+/// In place of errors, which may quote the data of jobs, without a token.
+const ERROR_LEFT_OUT: &str = "the reason needs a token that may read";
+
+pub(super) async fn view(
+    pipeline: &Pipeline,
+    shared: &Arc<Shared>,
+    asked: &Asked,
+) -> Result<Answer, Problem> {
+    let view = match (read(pipeline, shared).await, asked.may_read()) {
+        (view, true) => view?,
+        (Ok(view), false) => view.without_errors(ERROR_LEFT_OUT),
+        (Err(error), false) => return Err(EngineError { message: ERROR_LEFT_OUT.to_owned(), ..error }.into()),
+    };
+    Ok(json(&View { pipeline: view, changes: changes(shared, pipeline.name()) }))
+}
+
+async fn read(pipeline: &Pipeline, shared: &Arc<Shared>) -> Result<PipelineView, EngineError> {
+    match pipeline.runner() {
+        Some(runner) => PipelineView::of_runner(&runner, &pipeline.config, &shared.limiter).await,
         None => {
             let engine = pipeline.engine(shared.now()).await?;
             let now = engine.time(shared.now());
             let view = PipelineView::read(&*engine, &pipeline.config, &shared.limiter, now).await?;
-            view.with_live(&*engine, None).await
+            Ok(view.with_live(&*engine, None).await)
         }
-    };
-    Ok(json(&View { pipeline: view, changes: changes(shared, pipeline.name()) }))
+    }
 }
 
 #[derive(Serialize)]
@@ -86,15 +102,30 @@ fn state_of(name: &str) -> Result<State, Problem> {
     })
 }
 
+/// A job, and what a correction of it must name.
+#[derive(Serialize)]
+struct VersionedJob {
+    #[serde(flatten)]
+    job: WhyView,
+    version: String,
+}
+
+/// Changes with each claim and each correction of a job.
+pub(super) fn version_of(job: &Job) -> String {
+    let mut hasher = DefaultHasher::new();
+    (job.claim_number, &job.data).hash(&mut hasher);
+    format!("{:016x}", hasher.finish())
+}
+
 pub(super) async fn job(pipeline: &Pipeline, shared: &Arc<Shared>, asked: &Asked) -> Result<Answer, Problem> {
     let engine = pipeline.engine(shared.now()).await?;
     let wording = Wording { zone: TimeZone::UTC, pipeline: Some(pipeline.name().to_owned()) };
     let mut explained = Vec::new();
     for job in find(&*engine, asked.parameter(1)).await? {
-        let now = engine.time(shared.now());
+        let (now, version) = (engine.time(shared.now()), version_of(&job));
         let facts = JobFacts::read(job, &*engine, &pipeline.config, Some(&shared.limiter), now).await?;
         let reason = Reason::of(&facts, &wording);
-        explained.push(WhyView::new(&facts, &reason));
+        explained.push(VersionedJob { job: WhyView::new(&facts, &reason), version });
     }
     Ok(json(&std::collections::BTreeMap::from([("jobs", explained)])))
 }

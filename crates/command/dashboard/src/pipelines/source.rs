@@ -7,8 +7,8 @@ use std::time::Duration;
 use tokio::sync::Mutex as AsyncMutex;
 use tokio::time::timeout;
 use tollway::{Span, Timestamp};
-use tollway_pipeline::run::Runner;
 use tollway_pipeline::run::progress::Progress;
+use tollway_pipeline::run::{AlarmView, Runner};
 use tollway_pipeline::{Engine, EngineError, PipelineConfig};
 
 use super::row;
@@ -163,14 +163,11 @@ impl Pipeline {
             ));
         }
         match self.runner() {
-            // What its config calls an alarm.
-            Some(runner) => {
-                alarms.extend(
-                    runner.alarms().iter().enumerate().map(|(index, alarm)| {
-                        (format!("{name}:{index}"), format!("pipeline {name}: {alarm}"))
-                    }),
-                )
-            }
+            // What its config calls an alarm. Snapshots need no token, and an error may quote the data of a job.
+            Some(runner) => alarms.extend(runner.alarms().iter().enumerate().map(|(index, alarm)| {
+                let text = AlarmView::of(alarm).without_error().text;
+                (format!("{name}:{index}"), format!("pipeline {name}: {text}"))
+            })),
             None if last.dead > 0 => {
                 let text = format!("pipeline {name} has {} dead letters", last.dead);
                 alarms.push((format!("dead_letters:{name}"), text));

@@ -18,7 +18,7 @@ fn known(server: &Running, what: &str) -> Vec<(u64, u64)> {
     known.collect()
 }
 
-fn until<T>(what: &str, mut found: impl FnMut() -> Option<T>) -> T {
+pub(crate) fn until<T>(what: &str, mut found: impl FnMut() -> Option<T>) -> T {
     let begun = Instant::now();
     loop {
         if let Some(found) = found() {
@@ -56,6 +56,25 @@ fn the_history_is_kept_over_a_restart() {
     let server = Running::of(&config);
     assert!(known(&server, "used").contains(&used), "{:?} has not {used:?}", known(&server, "used"));
     assert_eq!(server.live().state.since, since, "it says since when it knows");
+}
+
+/// P6: a process that only looks reads the file of those that do the work, and leaves it as it is.
+#[test]
+fn a_process_that_only_looks_writes_no_history() {
+    let folder = tempfile::tempdir().unwrap();
+    let state = folder.path().join("state");
+    let config =
+        format!("[store]\nurl = 'file:{}'\n[policies.a]\nlimits = ['9 requests / hour']", state.display());
+    let history = state.with_extension("history");
+    for (only_looks, written) in [(true, false), (false, true)] {
+        let mut server = Setup::of(&config).start_with(move |builder| match only_looks {
+            true => builder.of_store(),
+            false => builder,
+        });
+        server.take("a", "");
+        server.stop();
+        assert_eq!(history.exists(), written, "only looks: {only_looks}");
+    }
 }
 
 /// P6: a history without a file begins with the process, and says so.

@@ -1,28 +1,42 @@
 //! Pipelines: their stages in the stream, jobs by filter, and what operators do.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
 use tollway::Timestamp;
 use tollway::core::Span;
 use tollway_dashboard::PipelineSource;
+use tollway_pipeline::run::alarm::Alarm;
+use tollway_pipeline::run::progress::HandlerOutage;
+use tollway_pipeline::run::{AlarmView, LastError, RunnerView};
 use tollway_pipeline::{
-    Attempt, Cause, ClaimRequest, Conclusion, ConfigWithPipelines, Engine, NewJob, SqliteEngine,
+    Attempt, Cause, ClaimRequest, Conclusion, ConfigWithPipelines, Engine, Filter, NewJob, PipelineConfig,
+    SocketServer, SqliteEngine, State,
 };
 
-use crate::client::ask;
+use crate::client::{Live, ask};
+use crate::history::until;
 use crate::running::{Running, Setup};
 
 /// A server with a pipeline of one stage, in a file of its own.
 struct WithPipeline {
     server: Running,
-    engine: Arc<dyn Engine>,
+    /// None: other processes may have its file.
+    engine: Option<Arc<dyn Engine>>,
     runtime: tokio::runtime::Runtime,
-    _folder: tempfile::TempDir,
+    folder: tempfile::TempDir,
 }
 
 impl WithPipeline {
     fn start() -> Self {
+        Self::start_with(|config, engine, _| PipelineSource::of_engine(config, engine))
+    }
+
+    /// With what reaches its jobs, made of its config, its engine and its file.
+    fn start_with(
+        source: impl FnOnce(PipelineConfig, Arc<dyn Engine>, &Path) -> PipelineSource + Send,
+    ) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("jobs.db");
         let text = format!(
@@ -32,12 +46,12 @@ impl WithPipeline {
         );
         let config = ConfigWithPipelines::parse(&text).unwrap().pipelines()[0].clone();
         let engine: Arc<dyn Engine> = Arc::new(SqliteEngine::open(&file).unwrap());
-        let source_engine = Arc::clone(&engine);
+        let source = source(config, Arc::clone(&engine), &file);
         let server = Setup::of("[policies.v]\nlimits = ['9 / hour']")
             .writing()
-            .start_with(move |builder| builder.pipeline(PipelineSource::of_engine(config, source_engine)));
+            .start_with(move |builder| builder.pipeline(source));
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        Self { server, engine, runtime, _folder: folder }
+        Self { server, engine: Some(engine), runtime, folder }
     }
 
     fn now(&self) -> Timestamp {
@@ -46,16 +60,16 @@ impl WithPipeline {
 
     /// Makes dead letters with this error.
     fn dead(&self, jobs: usize, error: &str) {
-        let stage = tollway::Name::new("work").unwrap();
+        let (stage, engine) = (tollway::Name::new("work").unwrap(), self.engine.as_ref().unwrap());
         self.runtime.block_on(async {
             let new = (0..jobs)
                 .map(|job| NewJob::new(&stage, &format!("{error}-{job}"), r#"{"page": 1}"#).unwrap());
-            self.engine.enqueue(new.collect(), self.now()).await.unwrap();
+            engine.enqueue(new.collect(), self.now()).await.unwrap();
             for _ in 0..jobs {
                 let request = ClaimRequest::new(&stage, "test", Span::from_mins(5));
-                let claimed = self.engine.claim(request, self.now()).await.unwrap().remove(0);
+                let claimed = engine.claim(request, self.now()).await.unwrap().remove(0);
                 let conclusion = Conclusion::Dead { attempt: Attempt::new(Cause::Failure, error) };
-                self.engine.finish(claimed.claim, conclusion, self.now()).await.unwrap();
+                engine.finish(claimed.claim, conclusion, self.now()).await.unwrap();
             }
         });
     }
@@ -101,6 +115,35 @@ fn stages_are_in_the_stream_and_jobs_behind_it() {
     assert_eq!(pipeline.server.get("/v1/view/pipelines/other").status, 404);
 }
 
+/// T22: what the process says that runs the pipeline has no error for a client without a token, and for others it has.
+#[test]
+fn overview_has_no_error_of_the_runner() {
+    let owner = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    let (stage, at) = (tollway::Name::new("work").unwrap(), Timestamp::from_secs(7));
+    let error = "MARKER of a job".to_owned();
+    let outage = HandlerOutage { since: at, next_try_at: at, error: error.clone() };
+    let alarm = Alarm::HandlerUnreachable { stage: stage.clone(), since: at, error: error.clone() };
+    let view = RunnerView {
+        unreachable: [(stage.clone(), outage)].into(),
+        last_error: Some(LastError { at, stage, error }),
+        alarms: vec![AlarmView::of(&alarm)],
+        ..RunnerView::default()
+    };
+    let mut socket = None;
+    let pipeline = WithPipeline::start_with(|config, engine, file| {
+        let server = owner.block_on(async { SocketServer::start(file, engine).unwrap() });
+        server.show(move || view.clone());
+        socket = Some(server);
+        PipelineSource::beside(config)
+    });
+    let path = "/v1/view/pipelines/pdf";
+    let with = pipeline.server.get(path).body;
+    assert_eq!(with.matches("MARKER").count(), 4, "{with}");
+    let without = ask(pipeline.server.admin, "GET", path, "", "");
+    assert!(without.status == 200 && !without.body.contains("MARKER"), "{without:?}");
+    assert!(without.body.contains("needs a token") && without.body.contains("handler_unreachable"));
+}
+
 /// P6: a change is made of as many jobs as a person confirmed, or not at all.
 #[test]
 fn a_redrive_of_more_than_was_confirmed_is_refused() {
@@ -121,9 +164,67 @@ fn a_redrive_of_more_than_was_confirmed_is_refused() {
     assert_eq!(pipeline.post("redrive", &json!({ "expected": 1, "filtre": {} })).status, 400);
     let changes = pipeline.get("")["changes"].clone();
     assert_eq!(
-        (&changes[1]["what"], &changes[1]["from"]),
-        (&r#"redrive {"id":null,"key":null,"stage":null,"group":null,"error":"500"}"#.into(), &"3".into())
+        (&changes[1]["what"], &changes[1]["from"], &changes[1]["to"]),
+        (&"redrive dead letters".into(), &"3 jobs".into(), &"3 jobs changed".into())
     );
+}
+
+/// T22: errors, keys, groups and filters of jobs are in no answer to a client without a token, also not as a change.
+#[test]
+fn overview_has_nothing_of_a_job() {
+    let pipeline = WithPipeline::start();
+    pipeline.dead(2, "MARKER in an error");
+    let filter = json!({ "error": "MARKER", "stage": "work" });
+    assert_eq!(pipeline.post("redrive", &json!({ "filter": filter, "expected": 2 })).status, 200);
+    for filter in [json!({ "key": "MARKER-key" }), json!({ "group": "MARKER-group" })] {
+        assert_eq!(pipeline.post("drop", &json!({ "filter": filter, "expected": 0 })).status, 200);
+    }
+    let mut live = pipeline.server.live();
+    live.until("read", |state| state.pipelines.iter().any(|pipeline| pipeline.stages[0].ready == 2));
+    let mut without = Live::open(pipeline.server.admin, "");
+    without.next();
+    let shown = serde_json::to_string(&without.state).unwrap();
+    assert!(shown.contains("work") && !shown.contains("MARKER"), "{shown}");
+    let document = pipeline.server.get("/openapi.json").json();
+    let mut read = 0;
+    for (path, methods) in document["paths"].as_object().unwrap() {
+        // `/v1/live` was read above: its answer has no end.
+        if methods["get"].is_null() || path == "/v1/live" {
+            continue;
+        }
+        let path = path.replace("{pipeline}", "pdf").replace("{policy}", "v").replace("{id}", "1");
+        let answer = ask(pipeline.server.admin, "GET", &path, "", "");
+        assert!(!answer.body.contains("MARKER"), "{path}: {answer:?}");
+        read += u32::from(answer.status == 200);
+    }
+    assert!(read >= 5, "{read} answers");
+    let view = ask(pipeline.server.admin, "GET", "/v1/view/pipelines/pdf", "", "").json();
+    assert_eq!(view["changes"][2]["what"], "redrive dead letters of stage work");
+}
+
+/// P6: a redrive at a rate leaves the file of jobs to others between its steps. If it fails, its page says how far it came.
+#[test]
+fn a_slow_redrive_leaves_the_file_to_others_and_says_how_it_ended() {
+    let mut pipeline = WithPipeline::start_with(|config, _, _| PipelineSource::beside(config));
+    pipeline.dead(200, "HTTP 500");
+    pipeline.engine = None;
+    let asked = json!({ "expected": 200, "per_minute": 60 });
+    assert_eq!(pipeline.post("redrive", &asked).json()["running"], true);
+    let file = pipeline.folder.path().join("jobs.db");
+    let engine = until("the file is free", || SqliteEngine::open(&file).ok());
+    let filter = Filter { state: Some(State::Dead), ..Filter::default() };
+    let left = pipeline.runtime.block_on(engine.matching(filter)).unwrap();
+    assert!(left > 0, "it took the file between two steps");
+    let changes = || pipeline.get("")["changes"].as_array().cloned().unwrap_or_default();
+    let change = until("its end is noted", || changes().first().cloned());
+    let wanted = format!(
+        "{} changed, then failed",
+        match 200 - left {
+            1 => "1 job".to_owned(),
+            jobs => format!("{jobs} jobs"),
+        }
+    );
+    assert_eq!((&change["from"], &change["to"]), (&"200 jobs".into(), &wanted.into()));
 }
 
 /// P6: stages are paused, resumed and limited, and dead letters corrected, unless they changed meanwhile.
@@ -138,14 +239,18 @@ fn operators_change_stages_and_dead_letters() {
     assert_eq!(pipeline.post("pause", &json!({ "stage": "nothing" })).status, 404);
     assert_eq!(pipeline.post("concurrency", &json!({ "stage": "work", "concurrency": 7 })).status, 200);
     let job = pipeline.get("/jobs?state=dead")["jobs"][0].clone();
-    let edit = |claims: u64| {
-        let body = json!({ "data": { "page": 2 }, "claims": claims }).to_string();
-        pipeline.server.send("PUT", &format!("/v1/pipelines/pdf/jobs/{}/data", job["id"]), &body)
+    let seen = || pipeline.get(&format!("/jobs/{}", job["id"]))["jobs"][0].clone();
+    let edit = |page: u64, version: &Value| {
+        let body = json!({ "data": { "page": page }, "version": version }).to_string();
+        pipeline.server.send("PUT", &format!("/v1/pipelines/pdf/jobs/{}/data", job["id"]), &body).status
     };
-    let claims = job["claims"].as_u64().unwrap();
-    assert_eq!(edit(claims + 1).status, 409);
-    assert_eq!(edit(claims).status, 200);
-    assert_eq!(pipeline.get(&format!("/jobs/{}", job["id"]))["jobs"][0]["data"]["page"], 2);
+    let first = seen()["version"].clone();
+    assert_eq!(edit(2, &first), 200);
+    // Of two people who saw the same data, the second one overwrites nothing.
+    assert_eq!(edit(3, &first), 409);
+    assert_eq!(seen()["data"]["page"], 2);
+    assert_eq!(edit(3, &seen()["version"]), 200);
+    assert_eq!(seen()["data"]["page"], 3);
 }
 
 /// P6: jobs come over HTTP as they come from a file, once each.

@@ -305,6 +305,7 @@ impl Alarms {
 mod tests {
     use super::*;
     use crate::Events;
+    use crate::run::AlarmView;
     use crate::run::progress::{Eta, HandlerOutage, StageProgress};
 
     fn progress(at: u64, change: impl FnOnce(&mut StageProgress)) -> Progress {
@@ -389,6 +390,20 @@ mod tests {
         assert!(!news.raised[0].pauses_stage() && news.raised[0].to_string().contains("`scan`"));
         assert_eq!(alarms.look(&progress(3_000, away)), News::default(), "it is no lack of progress, too");
         assert_eq!(alarms.look(&progress(3_001, |_| {})).over.len(), 1);
+    }
+
+    #[test]
+    fn alarm_without_its_error_says_the_rest() {
+        let (stage, since) = (Name::new("a").unwrap(), Timestamp::from_secs(1));
+        let error = "page: MARKER: 7".to_owned();
+        let without = |alarm: Alarm| AlarmView::of(&alarm).without_error().text;
+        assert_eq!(
+            without(Alarm::HandlerUnreachable { stage: stage.clone(), since, error: error.clone() }),
+            "jobs of stage a have waited for their handler for a minute"
+        );
+        assert_eq!(without(Alarm::EngineAway { since, error }), "the engine does not answer");
+        let none = Alarm::DeadLetters { stage, jobs: 3 };
+        assert_eq!(without(none.clone()), none.to_string());
     }
 
     #[test]

@@ -39,9 +39,29 @@ impl AlarmView {
     pub fn of(alarm: &Alarm) -> Self {
         Self { alarm: alarm.name().to_owned(), stage: alarm.stage().cloned(), text: alarm.to_string() }
     }
+
+    /// The same for people who may not see errors, which may quote the data of jobs: an error stands behind a colon.
+    #[must_use]
+    pub fn without_error(mut self) -> Self {
+        if let Some((before, _)) = self.text.split_once(": ") {
+            self.text = before.to_owned();
+        }
+        self
+    }
 }
 
 impl RunnerView {
+    /// The same with `instead` in place of errors, for people who may not see them.
+    #[must_use]
+    pub fn without_errors(mut self, instead: &str) -> Self {
+        self.unreachable.values_mut().for_each(|outage| outage.error = instead.to_owned());
+        Self {
+            last_error: None,
+            alarms: self.alarms.into_iter().map(AlarmView::without_error).collect(),
+            ..self
+        }
+    }
+
     pub(super) fn of(own: &OwnEvents, unreachable: &UnreachableHandlers, alarms: &[Alarm]) -> Self {
         let stages = own.by_stage().into_keys();
         let calls = stages.filter_map(|stage| own.call_times(&stage).map(|calls| (stage, calls)));

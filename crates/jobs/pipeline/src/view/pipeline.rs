@@ -122,6 +122,20 @@ impl PipelineView {
         Self { live: Some(LiveView { runner, next_due, engine_away: None }), ..self }
     }
 
+    /// The same for people who may see no errors, because they may quote the data of jobs: with `instead` in their place.
+    #[must_use]
+    pub fn without_errors(mut self, instead: &str) -> Self {
+        for outage in self.progress.stages.iter_mut().filter_map(|stage| stage.unreachable.as_mut()) {
+            outage.error = instead.to_owned();
+        }
+        let hide = |live: LiveView| {
+            let engine_away =
+                live.engine_away.map(|away| EngineAwayView { error: instead.to_owned(), ..away });
+            LiveView { runner: live.runner.without_errors(instead), engine_away, ..live }
+        };
+        Self { live: self.live.map(hide), ..self }
+    }
+
     /// Whether no stage is paused, has dead letters, or has jobs and is not in the config.
     pub fn is_healthy(&self) -> bool {
         let Progress { stages, unlisted, .. } = &self.progress;
