@@ -115,7 +115,7 @@ impl Command {
     /// Whether it runs for long and sets up its own log.
     pub(crate) fn has_own_log(&self) -> bool {
         match self {
-            Self::Serve(_) => true,
+            Self::Serve(_) | Self::Dashboard(_) => true,
             #[cfg(feature = "gateway")]
             Self::Gateway(arguments) => arguments.serves(),
             #[cfg(feature = "pipeline")]

@@ -7,17 +7,18 @@ use serde_json::json;
 use tollway_dashboard::Dashboard;
 use tollway_server::{ListenerKind, Listeners, ProgramSamples, Server, ServerConfig, TokenRight};
 
-use super::{Link, can_write, usual_addresses};
+use super::{Link, can_write, page_url, usual_addresses};
 use crate::context::{Context, WholeConfig};
 use crate::failure::{Exit, Failure};
 use crate::output::STRONG;
+use crate::serve::log::{self, Format, Level};
 use crate::serve::{self, StopSignals};
 
 /// Open a dashboard over the config's store and pipelines
 ///
 /// Shows every limit of the config as the store has it, and the pipelines, also while other processes run them. What only
 /// those processes know, such as callers that wait and takes that were denied, is on the dashboard of `tollway serve` and
-/// `tollway pipeline run`. Prints an address with a token that may read, and ends with Ctrl-C.
+/// `tollway pipeline run`. Prints an address, on a terminal or with `--json` with a token that may read, and ends with Ctrl-C.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   tollway dashboard                                open the address that it prints
@@ -33,6 +34,10 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<Exit, Failure> {
+    let output = context.output();
+    let usual = if output.is_watched() { Level::Warn } else { Level::Info };
+    let usual = if output.is_quiet() { Level::Error } else { usual };
+    log::begin(None, usual, Format::Text)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime
         .map_err(|error| Failure::new(Exit::FAILED, format!("cannot start the async runtime: {error}")))?;
@@ -45,14 +50,18 @@ async fn show(arguments: &Arguments, context: &Context) -> Result<Exit, Failure>
     let limiter = serve::limiter(config.limits(), &store, [])?;
     serve::read_set_limits(&limiter).await;
     let server_config = config.server().cloned().unwrap_or_default();
-    let link = Link::new(if arguments.write { TokenRight::Write } else { TokenRight::Read })?;
+    let link = link(arguments, context)?;
     let (listeners, address) = listen(arguments).await?;
     let samples: ProgramSamples = Arc::new(|| Box::pin(async { Ok(Vec::new()) }));
     let server = Server::for_program(limiter.clone(), &server_config, address, samples)?;
-    let server = server.with_store_at(&store).with_link(link.token())?;
+    let server = server.with_store_at(&store);
+    let server = match &link {
+        Some(link) => server.with_link(link.token())?,
+        None => server,
+    };
     let builder =
         Dashboard::builder(&limiter, "dashboard").store(&store).of_store().changes(server.changes());
-    let builder = builder.can_write(can_write(&server_config, Some(&link)));
+    let builder = builder.can_write(can_write(&server_config, link.as_ref()));
     #[cfg(feature = "pipeline")]
     let builder = config.pipelines().iter().fold(builder, |builder, pipeline| {
         builder.pipeline(tollway_dashboard::PipelineSource::beside(pipeline.clone()))
@@ -60,7 +69,8 @@ async fn show(arguments: &Arguments, context: &Context) -> Result<Exit, Failure>
     let dashboard = builder.build();
     let server = server.with_admin_handler(dashboard.make_handler());
     let mut signals = StopSignals::listen()?;
-    print(&listeners, &server, &link, context)?;
+    print(&listeners, &server, link.as_ref(), context)?;
+    mention_token(&server_config, link.as_ref(), context);
     mention_server(&server_config, context);
     tokio::select! {
         served = server.serve(listeners, async { signals.next().await }) => served?,
@@ -68,6 +78,16 @@ async fn show(arguments: &Arguments, context: &Context) -> Result<Exit, Failure>
     }
     dashboard.close().await;
     Ok(Exit::DONE)
+}
+
+/// A token for those who see the terminal, or read the JSON. Elsewhere it would stay in a log.
+fn link(arguments: &Arguments, context: &Context) -> Result<Option<Link>, Failure> {
+    let output = context.output();
+    if !output.is_json() && !output.is_interactive() {
+        return Ok(None);
+    }
+    let right = if arguments.write { TokenRight::Write } else { TokenRight::Read };
+    Ok(Some(Link::new(right)?))
 }
 
 async fn listen(arguments: &Arguments) -> Result<(Listeners, SocketAddr), Failure> {
@@ -83,16 +103,33 @@ async fn listen(arguments: &Arguments) -> Result<(Listeners, SocketAddr), Failur
     }
 }
 
-fn print(listeners: &Listeners, server: &Server, link: &Link, context: &Context) -> Result<(), Failure> {
+fn print(
+    listeners: &Listeners,
+    server: &Server,
+    link: Option<&Link>,
+    context: &Context,
+) -> Result<(), Failure> {
     let output = context.output();
     for (_, address) in listeners.addresses() {
-        let Some(url) = link.url(&address, server.has_tls()) else { continue };
+        let tls = server.has_tls();
+        let url = link.map_or_else(|| page_url(&address, tls), |link| link.url(&address, tls));
+        let Some(url) = url else { continue };
         match output.is_json() {
             true => output.json(&json!({ "dashboard": url }))?,
             false => output.line(format_args!("dashboard      {STRONG}{url}{STRONG:#}"))?,
         }
     }
     output.flush()
+}
+
+/// Without a link, tokens are those of the config.
+fn mention_token(config: &ServerConfig, link: Option<&Link>, context: &Context) {
+    if link.is_none() && config.read_token.is_none() && !can_write(config, None) {
+        context.output().note(
+            "subjects, jobs and changes need a token: `read = \"file:/etc/tollway/read\"` and `write` in [server.tokens], \
+             or the link that a terminal or `--json` gets",
+        );
+    }
 }
 
 /// A server of the same config knows more than its store.

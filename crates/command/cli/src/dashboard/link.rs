@@ -31,17 +31,21 @@ impl Link {
 
     /// The address to open in a browser. None: no browser reaches a unix socket.
     pub(crate) fn url(&self, address: &ListenAddress, tls: bool) -> Option<String> {
-        let ListenAddress::Tcp(address) = address else { return None };
-        let scheme = if tls { "https" } else { "http" };
-        // An address that stands for all is none that a browser can open.
-        let ip = match address.ip() {
-            ip if !ip.is_unspecified() => ip,
-            IpAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),
-            IpAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),
-        };
-        let address = SocketAddr::new(ip, address.port());
-        Some(format!("{scheme}://{address}/#t={}", self.token.text()))
+        Some(format!("{}#t={}", page_url(address, tls)?, self.token.text()))
     }
+}
+
+/// The same without a token.
+pub(crate) fn page_url(address: &ListenAddress, tls: bool) -> Option<String> {
+    let ListenAddress::Tcp(address) = address else { return None };
+    let scheme = if tls { "https" } else { "http" };
+    // An address that stands for all is none that a browser can open.
+    let ip = match address.ip() {
+        ip if !ip.is_unspecified() => ip,
+        IpAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),
+        IpAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),
+    };
+    Some(format!("{scheme}://{}/", SocketAddr::new(ip, address.port())))
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use clap::ValueEnum;
 use tollway_server::{ServerConfig, TokenRight};
 
 pub(crate) use alone::{Arguments, run};
-pub(crate) use link::{Link, usual_addresses};
+pub(crate) use link::{Link, page_url, usual_addresses};
 
 /// What the dashboard's link may do, or that there is no dashboard.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]

@@ -18,7 +18,7 @@ use tollway_pipeline::{EngineUrl, PipelineConfig, StageConfig};
 use tollway_server::{ListenerKind, Listeners, ProgramSamples, Server, ServerConfig, TokenRight};
 
 use super::pipeline::Pipeline;
-use crate::dashboard::{Link, usual_addresses};
+use crate::dashboard::{Link, page_url, usual_addresses};
 use crate::failure::{Exit, Failure};
 
 /// The name of its pipeline.
@@ -33,27 +33,34 @@ pub(super) struct Serving {
     _stop: oneshot::Sender<()>,
 }
 
-/// Serves the dashboard of this pipeline.
+/// Serves the dashboard of this pipeline. Its address has a token on a terminal only: elsewhere it would stay in a log.
 pub(super) async fn serve(
     pipeline: &Pipeline,
     stages: Vec<StageConfig>,
     file: &Path,
+    on_terminal: bool,
 ) -> Result<Serving, Failure> {
     let limiter = pipeline.limiter();
     let any_port = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
     let mut listeners = Listeners::default();
     let addresses = usual_addresses().chain([any_port]);
     let bound = listeners.bind_first_free(ListenerKind::Program, addresses).await;
-    let link = Link::new(TokenRight::Write)?;
-    let url = bound.and_then(|address| link.url(&address, false));
+    let link = on_terminal.then(|| Link::new(TokenRight::Write)).transpose()?;
+    let url = bound.and_then(|address| match &link {
+        Some(link) => link.url(&address, false),
+        None => page_url(&address, false),
+    });
     let url =
         url.ok_or_else(|| Failure::new(Exit::FAILED, "the dashboard of the demo finds no free port"))?;
     let samples: ProgramSamples = Arc::new(|| Box::pin(async { Ok(Vec::new()) }));
     let server = Server::for_program(limiter.clone(), &ServerConfig::default(), any_port, samples)?;
-    let server = server.with_link(link.token())?;
+    let server = match &link {
+        Some(link) => server.with_link(link.token())?,
+        None => server,
+    };
     let source = PipelineSource::of_engine(config(stages, file)?, Arc::clone(pipeline.engine()))
         .run_by(pipeline.runner());
-    let builder = Dashboard::builder(limiter, "demo").changes(server.changes()).can_write(true);
+    let builder = Dashboard::builder(limiter, "demo").changes(server.changes()).can_write(link.is_some());
     let dashboard = builder.pipeline(source).build();
     let server = server.with_admin_handler(dashboard.make_handler());
     let (stop, stopped) = oneshot::channel::<()>();

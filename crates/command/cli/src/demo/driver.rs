@@ -60,7 +60,7 @@ pub(super) fn drive(plan: Plan, quota: Quota, output: &Output) -> Result<(DemoSt
     })?;
     let mut demo = Demo::start(plan, quota, folder.path())?;
     if !output.is_json() && !output.is_quiet() {
-        let serving = demo.serve_dashboard(folder.path())?;
+        let serving = demo.serve_dashboard(folder.path(), output.is_watched())?;
         output.note(format_args!("dashboard: {}", serving.url));
         demo.serving = Some(serving);
     }
@@ -100,9 +100,9 @@ impl Demo {
         Ok(Self { state, lowering, vendor, workers, pipeline, alone, serving, runtime })
     }
 
-    fn serve_dashboard(&self, folder: &Path) -> Result<Serving, Failure> {
+    fn serve_dashboard(&self, folder: &Path, on_terminal: bool) -> Result<Serving, Failure> {
         let stages = pipeline::stages(self.state.plan.workers, &self.workers.command)?;
-        self.runtime.block_on(dashboard::serve(&self.pipeline, stages, &folder.join(JOBS)))
+        self.runtime.block_on(dashboard::serve(&self.pipeline, stages, &folder.join(JOBS), on_terminal))
     }
 
     /// Looks at all that runs, and lets happen what is due.

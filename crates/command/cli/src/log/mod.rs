@@ -23,6 +23,10 @@ use line_limit::LineLimit;
 /// Takes on a table of minutes: dashboards of the system that owns it search for these lines, so they are logged at info.
 const MINUTE_TAKES: &str = "tollway_dynamodb::minute";
 
+/// Who changed what through the administration, and wrong tokens: logged at every level.
+const CHANGES: [&str; 3] =
+    ["tollway_server::admin", "tollway_server::consumers", tollway_dashboard::CHANGES_TARGET];
+
 /// How log lines are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LineFormat {
@@ -76,8 +80,17 @@ impl Write for Lines {
     }
 }
 
-/// Starts logging what these targets let through.
+/// Adds [`CHANGES`] to what these targets let through.
+fn with_changes(targets: Targets) -> Targets {
+    CHANGES.iter().fold(targets, |targets, changes| match targets.would_enable(changes, &Level::INFO) {
+        true => targets,
+        false => targets.with_target(*changes, LevelFilter::INFO),
+    })
+}
+
+/// Starts logging what these targets let through, and changes.
 pub(crate) fn begin(targets: Targets, format: LineFormat) {
+    let targets = with_changes(targets);
     IS_JSON.store(format == LineFormat::Json, Ordering::Relaxed);
     let limit = LineLimit::new(Arc::new(WallClock), move |level, line| write_line(format, level, line));
     let registry = tracing_subscriber::registry().with(targets).with(limit).with(held_back::HoldBack);
@@ -122,4 +135,24 @@ fn write_line(format: LineFormat, level: Level, line: &str) {
 fn utc(time: Timestamp) -> Option<String> {
     let time = jiff::Timestamp::from_microsecond(time.as_micros().cast_signed()).ok()?;
     Some(time.strftime("%Y-%m-%dT%H:%M:%S%.6fZ").to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn changes_are_logged_at_every_level() {
+        for level in [LevelFilter::ERROR, LevelFilter::WARN, LevelFilter::INFO, LevelFilter::DEBUG] {
+            let targets = with_changes(Targets::new().with_default(level).with_target("tollway", level));
+            for changes in ["tollway_server::admin::answers", "tollway_dashboard::changes"] {
+                assert!(targets.would_enable(changes, &Level::INFO), "{changes} at {level}");
+                assert_eq!(targets.would_enable(changes, &Level::DEBUG), level == LevelFilter::DEBUG);
+            }
+            assert_eq!(
+                targets.would_enable("tollway_server::worker", &Level::INFO),
+                level >= LevelFilter::INFO
+            );
+        }
+    }
 }

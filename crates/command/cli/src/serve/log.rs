@@ -11,14 +11,14 @@ use crate::log::{LineFormat, begin as begin_log};
 /// The level, if `--log-level` is not given.
 const VARIABLE: &str = "TOLLWAY_LOG_LEVEL";
 
-/// The lowest level that is logged.
+/// The lowest level that is logged. Changes through the administration are logged at every level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Level {
     /// Failures that need attention
     Error,
     /// Conditions that may lead to failures
     Warn,
-    /// Changes of config and through administration; takes on a DynamoDB table of minutes
+    /// Changes of config; takes on a DynamoDB table of minutes
     Info,
     /// Single connections and takes, with their subjects
     Debug,

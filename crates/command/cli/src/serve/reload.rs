@@ -37,6 +37,8 @@ async fn follow_file(
 ) {
     let path = file.path().to_owned();
     let storage = StorageUrls::of(file.config());
+    #[cfg(feature = "pipeline")]
+    let pipelines = file.config().pipelines().to_vec();
     let (send, mut readings) = mpsc::channel(READINGS_MAX);
     // The watch runs in its own thread until dropped.
     let _watch = file.watch(WATCH_INTERVAL, move |reading| drop(send.try_send(reading)));
@@ -48,7 +50,16 @@ async fn follow_file(
         };
         let taken = reading.map_err(|error| error.to_string());
         match taken.and_then(|config| apply(server, &config, &storage).map(|()| config)) {
-            Ok(config) => log_reload(&fixed(config.server().cloned().unwrap_or_default())),
+            Ok(config) => {
+                let needs_restart = fixed(config.server().cloned().unwrap_or_default());
+                #[cfg(feature = "pipeline")]
+                if *config.pipelines() != pipelines {
+                    tracing::warn!(
+                        "[pipelines] has changed; the dashboard shows the previous one; restart the server to apply it"
+                    );
+                }
+                log_reload(&needs_restart);
+            }
             Err(why) => {
                 tracing::error!("invalid config file; keeping the previous config: {why}");
                 server.limiter().config_is_wrong(why);

@@ -70,6 +70,56 @@ fn dashboard_alone_shows_what_commands_used() {
     assert_eq!(get(&start(&home, &["--write"]).1, "/v1/view/me")["right"], "write");
 }
 
+/// T23: without a terminal, the address has no token, and without tokens the page says how to make one.
+#[test]
+fn dashboard_prints_its_token_on_a_terminal_only() {
+    let home = Home::with_config("policies.adobe.limits = ['5 requests / day']");
+    let mut command = Command::new(tollway());
+    command.current_dir(home.path()).env("HOME", home.path()).env_remove("XDG_STATE_HOME");
+    command.args(["dashboard", "--write", "--listen", "127.0.0.1:0"]);
+    let mut child = Killed(command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap());
+    let mut line = String::new();
+    BufReader::new(child.0.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    assert!(line.starts_with("dashboard      http://127.0.0.1:") && !line.contains('#'), "{line}");
+    let mut advice = String::new();
+    BufReader::new(child.0.stderr.take().unwrap()).read_line(&mut advice).unwrap();
+    assert!(advice.contains("[server.tokens]") && advice.contains("read = \"file:"), "{advice}");
+}
+
+/// T23: changes through a dashboard are logged with their author, whatever is logged otherwise.
+#[test]
+fn changes_through_a_dashboard_are_logged() {
+    let home = Home::with_config(
+        "policies.v.limits = ['9 / hour']\n[pipelines.pdf]\nengine = 'sqlite:pdf.db'\n[[pipelines.pdf.stages]]\n\
+         name = 'work'\ntake = { v = { requests = 1 } }\nhandler = { command = ['true'] }",
+    );
+    let mut command = Command::new(tollway());
+    command.current_dir(home.path()).env("HOME", home.path()).env_remove("XDG_STATE_HOME");
+    command.env("TOLLWAY_LOG_LEVEL", "error").args([
+        "dashboard",
+        "--json",
+        "--write",
+        "--listen",
+        "127.0.0.1:0",
+    ]);
+    let mut child = Killed(command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap());
+    let mut line = String::new();
+    BufReader::new(child.0.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let said: Value = serde_json::from_str(&line).unwrap();
+    let link = said["dashboard"].as_str().unwrap();
+    send(link, "PUT", "/v1/policies/v/limits/requests_per_hour", r#"{"to":"5"}"#);
+    let log = BufReader::new(child.0.stderr.take().unwrap());
+    let mut lines = log.lines().map(Result::unwrap);
+    let limit = lines.next().unwrap();
+    assert!(limit.contains("a limit was set by=link at 127.0.0.1"), "{limit}");
+    if cfg!(feature = "pipeline") {
+        send(link, "POST", "/v1/pipelines/pdf/jobs", "{\"key\": \"a\"}\n");
+        let jobs = lines.next().unwrap();
+        assert!(jobs.contains("a pipeline was changed by=link at 127.0.0.1"), "{jobs}");
+        assert!(jobs.contains("to=\"1 new\""), "{jobs}");
+    }
+}
+
 /// P6: on a terminal, `serve` prints a link to a dashboard; elsewhere it opens only what the config says.
 #[test]
 fn serve_prints_a_link_on_a_terminal_only() {

@@ -1,5 +1,7 @@
 //! Pipelines: their stages in the stream, jobs by filter, and what operators do.
 
+use std::io::Write;
+use std::net::TcpStream;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -225,6 +227,27 @@ fn a_slow_redrive_leaves_the_file_to_others_and_says_how_it_ended() {
         }
     );
     assert_eq!((&change["from"], &change["to"]), (&"200 jobs".into(), &wanted.into()));
+}
+
+/// T23: a change whose client goes away is made to its end, and noted.
+#[test]
+fn a_change_without_its_client_is_made_and_noted() {
+    const JOBS: usize = 30_000;
+    let pipeline = WithPipeline::start();
+    let lines: String = (0..JOBS).map(|job| format!("{{\"key\":\"{job}\"}}\n")).collect();
+    let mut client = TcpStream::connect(pipeline.server.admin).unwrap();
+    let (link, length) = (&pipeline.server.link, lines.len());
+    let path = "/v1/pipelines/pdf/jobs";
+    write!(
+        client,
+        "POST {path} HTTP/1.1\r\nhost: localhost\r\n{link}content-length: {length}\r\n\r\n{lines}"
+    )
+    .unwrap();
+    let ready = || pipeline.get("")["stages"][0]["ready"].as_u64();
+    until("the first jobs", || ready().filter(|ready| *ready > 0));
+    drop(client);
+    let change = until("a line", || pipeline.get("")["changes"].get(0).cloned());
+    assert_eq!((&change["to"], ready()), (&format!("{JOBS} new").into(), Some(30_000)));
 }
 
 /// P6: stages are paused, resumed and limited, and dead letters corrected, unless they changed meanwhile.

@@ -57,20 +57,24 @@ fn changes_are_logged_with_times() {
     assert!(!log.contains("SECRET") && !log.contains(TOKEN), "{log}");
 }
 
-/// The command line overrides the variable.
+/// The command line overrides the variable. Changes are logged at every level.
 #[test]
 fn log_level_is_configurable() {
     let home = Home::new();
     let warn = [("TOLLWAY_LOG_LEVEL", "warn")];
     for (arguments, variables, logs) in [
-        (&["--log-level", "warn"][..], &[][..], false),
+        (&["--log-level", "error"][..], &[][..], false),
         (&[], &warn, false),
         (&["--log-level", "info"], &warn, true),
     ] {
         let serving = start(&home, arguments, variables);
         change_and_take(&serving);
+        let config = std::fs::read_to_string(home.path().join("tollway.toml")).unwrap();
+        home.write("tollway.toml", config.replace("[policies.api]", "[policies.new]"));
+        serving.until("new", 200);
         let (_, log) = serving.stop();
-        assert_eq!(log.contains("a limit was set"), logs, "{arguments:?} {variables:?}: {log}");
+        assert_eq!(log.contains("config file reloaded"), logs, "{arguments:?} {variables:?}: {log}");
+        assert!(log.contains("a limit was set") && log.contains("by=write at 127.0.0.1"), "{log}");
     }
     let wrong = home.tollway(&["serve"]).env("TOLLWAY_LOG_LEVEL", "loud").output().unwrap();
     let said = String::from_utf8(wrong.stderr).unwrap();

@@ -67,6 +67,25 @@ fn keys_that_need_a_restart_are_logged() {
     }
 }
 
+/// The dashboard shows the pipelines of the start: a change of them is not silent.
+#[cfg(feature = "pipeline")]
+#[test]
+fn changed_pipelines_need_a_restart() {
+    let home = Home::new();
+    let config = |policy: &str, stage: &str| {
+        format!(
+            "[policies.{policy}]\nlimits = ['1000 / hour']\n[server]\nlisten = '127.0.0.1:0'\n\
+             [pipelines.p]\nengine = 'sqlite:p.db'\n[[pipelines.p.stages]]\nname = '{stage}'\n\
+             take = {{ {policy} = {{ requests = 1 }} }}\nhandler = {{ command = ['true'] }}"
+        )
+    };
+    home.write("tollway.toml", config("one", "work"));
+    let serving = Serving::start(&home, &[]);
+    home.write("tollway.toml", config("one", "other"));
+    serving.until_logged("[pipelines] has changed; the dashboard shows the previous one; restart the server");
+    assert_eq!(serving.stop().0, Some(0));
+}
+
 /// T25: policies, consumers and `[server]` are applied together or not at all. The error here is outside the file: it names
 /// a missing token.
 #[test]
