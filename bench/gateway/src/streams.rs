@@ -6,7 +6,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::Instant;
 
-use crate::median;
+use tollway_gateway_bench::load::median;
 use tollway_gateway_bench::proxies::Proxy;
 
 /// Streams of each contender.
