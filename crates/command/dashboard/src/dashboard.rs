@@ -180,6 +180,12 @@ impl Dashboard {
         Arc::new(move || Rc::new(Handler::new(Arc::clone(&shared))))
     }
 
+    /// Shows these pipelines from now on, after their config has changed.
+    #[cfg(feature = "pipeline")]
+    pub fn replace_pipelines(&self, sources: Vec<PipelineSource>) {
+        self.0.pipelines.replace(sources);
+    }
+
     /// Looks at the limiter for as long as it is polled. Must be called on a tokio runtime with timers.
     pub async fn run(&self) {
         let shared = &self.0;

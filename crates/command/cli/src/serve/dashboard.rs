@@ -48,17 +48,21 @@ impl ServerDashboard {
         let url = link.as_ref().and_then(|link| link.url(&address, config.tls.is_some()));
         let builder = Dashboard::builder(server.limiter(), "serve").store(store).changes(server.changes());
         let builder = builder.can_write(can_write(config, link.as_ref()));
-        #[cfg(feature = "pipeline")]
-        let builder =
-            file.iter().flat_map(|file| file.config().pipelines()).fold(builder, |builder, pipeline| {
-                builder.pipeline(tollway_dashboard::PipelineSource::beside(pipeline.clone()))
-            });
-        #[cfg(not(feature = "pipeline"))]
-        let _ = file;
         let dashboard = builder.build();
+        file.iter().for_each(|file| show_pipelines(&dashboard, file.config()));
         let server = server.with_admin_handler(dashboard.make_handler());
         Ok(Self { server, dashboard: Some(dashboard), url })
     }
+}
+
+/// Shows the pipelines of this config.
+pub(super) fn show_pipelines(dashboard: &Dashboard, config: &WholeConfig) {
+    #[cfg(feature = "pipeline")]
+    dashboard.replace_pipelines(
+        config.pipelines().iter().cloned().map(tollway_dashboard::PipelineSource::beside).collect(),
+    );
+    #[cfg(not(feature = "pipeline"))]
+    let _ = (dashboard, config);
 }
 
 /// Runs it, or waits without end.

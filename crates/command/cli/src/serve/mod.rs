@@ -89,7 +89,7 @@ async fn serve(
     let fixed = |read| needs_restart(&config, &arguments.over(read));
     tokio::select! {
         served = server.serve(listeners, async { drop(stopped.await) }) => served?,
-        () = reload::follow_changes(&server, file, fixed, &mut hangups) => {}
+        () = reload::follow_changes(&server, dashboard.as_ref(), file, fixed, &mut hangups) => {}
         () = signals.handle(&server, stop) => {}
         () = dashboard::run(dashboard.as_ref()) => {}
     }

@@ -5,8 +5,10 @@ use tokio::sync::mpsc;
 use tollway::StoreUrl;
 use tollway_config::{ConfigFile, WATCH_INTERVAL};
 use tollway_consumers::RecordsUrl;
+use tollway_dashboard::Dashboard;
 use tollway_server::{Server, ServerConfig};
 
+use super::dashboard::show_pipelines;
 use crate::context::WholeConfig;
 
 /// Capacity of the channel for changed configs: the watch is slower than that.
@@ -15,12 +17,13 @@ const READINGS_MAX: usize = 4;
 /// Applies changes. `fixed` lists changed keys of `[server]` that need a restart. Never returns.
 pub(super) async fn follow_changes(
     server: &Server,
+    dashboard: Option<&Dashboard>,
     file: Option<ConfigFile<WholeConfig>>,
     fixed: impl Fn(ServerConfig) -> Vec<&'static str>,
     hangups: &mut Signal,
 ) {
     match file {
-        Some(file) => follow_file(server, file, fixed, hangups).await,
+        Some(file) => follow_file(server, dashboard, file, fixed, hangups).await,
         None => loop {
             // Without a handler, SIGHUP would end the process.
             hangups.recv().await;
@@ -31,14 +34,13 @@ pub(super) async fn follow_changes(
 
 async fn follow_file(
     server: &Server,
+    dashboard: Option<&Dashboard>,
     file: ConfigFile<WholeConfig>,
     fixed: impl Fn(ServerConfig) -> Vec<&'static str>,
     hangups: &mut Signal,
 ) {
     let path = file.path().to_owned();
     let storage = StorageUrls::of(file.config());
-    #[cfg(feature = "pipeline")]
-    let pipelines = file.config().pipelines().to_vec();
     let (send, mut readings) = mpsc::channel(READINGS_MAX);
     // The watch runs in its own thread until dropped.
     let _watch = file.watch(WATCH_INTERVAL, move |reading| drop(send.try_send(reading)));
@@ -52,11 +54,8 @@ async fn follow_file(
         match taken.and_then(|config| apply(server, &config, &storage).map(|()| config)) {
             Ok(config) => {
                 let needs_restart = fixed(config.server().cloned().unwrap_or_default());
-                #[cfg(feature = "pipeline")]
-                if *config.pipelines() != pipelines {
-                    tracing::warn!(
-                        "[pipelines] has changed; the dashboard shows the previous one; restart the server to apply it"
-                    );
+                if let Some(dashboard) = dashboard {
+                    show_pipelines(dashboard, &config);
                 }
                 log_reload(&needs_restart);
             }

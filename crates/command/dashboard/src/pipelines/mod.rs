@@ -11,7 +11,7 @@ mod read;
 mod row;
 mod source;
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use hyper::body::Incoming;
 use hyper::{Method, Request};
@@ -121,34 +121,49 @@ pub(crate) static ROUTES: [Route; 11] = [
 ];
 
 /// The pipelines of the process.
-pub(crate) struct Pipelines(Vec<Arc<Pipeline>>);
+pub(crate) struct Pipelines(Mutex<Vec<Arc<Pipeline>>>);
 
 impl Pipelines {
     pub(crate) fn new(sources: Vec<PipelineSource>) -> Self {
-        Self(sources.into_iter().map(|source| Arc::new(Pipeline::new(source))).collect())
+        Self(Mutex::new(sources.into_iter().map(|source| Arc::new(Pipeline::new(source))).collect()))
+    }
+
+    /// Shows these from now on. Those whose config is the same stay as they are.
+    pub(crate) fn replace(&self, sources: Vec<PipelineSource>) {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let kept = |new: Pipeline| {
+            let known = all.iter().find(|known| known.config == new.config);
+            known.map_or_else(|| Arc::new(new), Arc::clone)
+        };
+        *all = sources.into_iter().map(Pipeline::new).map(kept).collect();
+    }
+
+    fn all(&self) -> Vec<Arc<Pipeline>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Reads how far they are, if someone watches.
     pub(crate) async fn look(&self, watched: bool, now: Timestamp) {
         if watched {
-            futures_util::future::join_all(self.0.iter().map(|pipeline| pipeline.look(now))).await;
+            futures_util::future::join_all(self.all().iter().map(|pipeline| pipeline.look(now))).await;
         }
     }
 
     /// As they were read last.
     pub(crate) fn rows(&self) -> Vec<PipelineRow> {
-        self.0.iter().map(|pipeline| pipeline.row()).collect()
+        self.all().iter().map(|pipeline| pipeline.row()).collect()
     }
 
     /// Kinds and texts of what is wrong with them.
     pub(crate) fn alarms(&self) -> Vec<(String, String)> {
-        self.0.iter().flat_map(|pipeline| pipeline.alarms()).collect()
+        self.all().iter().flat_map(|pipeline| pipeline.alarms()).collect()
     }
 
-    fn named(&self, name: &str) -> Result<&Arc<Pipeline>, Problem> {
-        self.0.iter().find(|pipeline| pipeline.name() == name).ok_or_else(|| {
+    fn named(&self, name: &str) -> Result<Arc<Pipeline>, Problem> {
+        let all = self.all();
+        all.iter().find(|pipeline| pipeline.name() == name).cloned().ok_or_else(|| {
             let name: String = name.chars().take(80).collect();
-            let known: Vec<&str> = self.0.iter().map(|pipeline| pipeline.name()).collect();
+            let known: Vec<&str> = all.iter().map(|pipeline| pipeline.name()).collect();
             let known = if known.is_empty() { "no pipelines".to_owned() } else { known.join(", ") };
             Problem::not_found(format!("there is no pipeline {name:?} here; there are {known}"))
         })
@@ -162,7 +177,7 @@ pub(crate) async fn answer(
     asked: &Asked,
     request: Request<Incoming>,
 ) -> Result<Answer, Problem> {
-    let pipeline = shared.pipelines.named(asked.parameter(0))?;
+    let pipeline = &shared.pipelines.named(asked.parameter(0))?;
     match operation {
         Operation::View => read::view(pipeline, shared, asked).await,
         Operation::Jobs => read::jobs(pipeline, shared, asked).await,

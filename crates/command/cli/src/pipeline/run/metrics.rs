@@ -26,7 +26,17 @@ const LAST_SCRAPE_WITHIN: Duration = Duration::from_secs(2);
 
 /// Serves until it is dropped.
 pub(super) struct Serving {
+    dashboard: Dashboard,
+    engine: Arc<dyn Engine>,
     _stop: oneshot::Sender<()>,
+}
+
+impl Serving {
+    /// Shows the pipeline with a config that was reloaded.
+    pub(super) fn reload(&self, config: &PipelineConfig, runner: &Arc<Runner>) {
+        let source = PipelineSource::of_engine(config.clone(), Arc::clone(&self.engine)).run_by(runner);
+        self.dashboard.replace_pipelines(vec![source]);
+    }
 }
 
 /// What is served.
@@ -67,6 +77,7 @@ pub(super) async fn serve(
     let dashboard = builder.build();
     let server = server.with_admin_handler(dashboard.make_handler());
     let (stop, stopped) = oneshot::channel::<()>();
+    let shown = dashboard.clone();
     tokio::spawn(async move {
         let served = tokio::select! {
             served = server.serve(listeners, async { drop(stopped.await) }) => served,
@@ -77,7 +88,7 @@ pub(super) async fn serve(
             tracing::warn!(%error, "metrics are no longer served");
         }
     });
-    Ok(Serving { _stop: stop })
+    Ok(Serving { dashboard: shown, engine: Arc::clone(engine), _stop: stop })
 }
 
 fn cannot_listen(address: SocketAddr, error: &ServeError) -> Failure {

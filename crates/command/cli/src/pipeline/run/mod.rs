@@ -149,7 +149,7 @@ async fn work(arguments: &Arguments, which: &Which, context: &Context) -> Result
     let screen = Screen::new(context.output(), &config);
     let mut running = Running { config, runner: &runner, limiter: &limiter, screen, stay: arguments.stay };
     let follower = Follower::new(file, which, &running.config.engine);
-    let stopped = running.watch(&mut stops, follower, hangups).await;
+    let stopped = running.watch(&mut stops, follower, hangups, metrics.as_ref()).await;
     running.screen.close();
     drop(metrics);
     let config = running.config.clone();
@@ -227,7 +227,7 @@ async fn publish(
 /// A pipeline that runs.
 struct Running<'r> {
     config: PipelineConfig,
-    runner: &'r Runner,
+    runner: &'r Arc<Runner>,
     limiter: &'r Limiter,
     screen: Screen,
     stay: bool,
@@ -240,6 +240,7 @@ impl Running<'_> {
         stops: &mut StopSignals,
         mut reload: Follower<'_>,
         mut hangups: Signal,
+        metrics: Option<&metrics::Serving>,
     ) -> Result<bool, EngineError> {
         let mut ticks = tokio::time::interval(TICK);
         let finished = self.runner.finished();
@@ -250,7 +251,12 @@ impl Running<'_> {
                 () = stops.next() => return Ok(true),
                 reading = reload.next(&mut hangups) => {
                     let new = reload.apply(reading, self.runner, self.limiter, &self.config.engine).await;
-                    self.config = new.unwrap_or_else(|| self.config.clone());
+                    if let Some(new) = new {
+                        if let Some(metrics) = metrics {
+                            metrics.reload(&new, self.runner);
+                        }
+                        self.config = new;
+                    }
                 }
                 _ = ticks.tick() => self.show().await,
             }
