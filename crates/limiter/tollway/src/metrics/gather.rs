@@ -269,8 +269,10 @@ impl SampleSet {
             .into_iter()
             .map(|((_, labels), (metric, figure))| Sample { metric, labels, figure })
             .collect();
-        let place = |sample: &Sample| super::METRICS.iter().position(|metric| *metric == sample.metric);
-        samples.sort_by_key(place);
+        // Metrics are statics, each at one place: comparing those is cheaper than comparing their texts, 30,000 times.
+        let place =
+            |sample: &Sample| super::METRICS.iter().position(|metric| std::ptr::eq(*metric, sample.metric));
+        samples.sort_by_cached_key(place);
         samples
     }
 }
