@@ -1,4 +1,4 @@
-//! What became of a call: attempts, quotas, the rate afterwards, the beginning of the body.
+//! The outcome of a call: attempts, quotas, the rate afterwards, the beginning of the body.
 
 use std::fmt::Write as _;
 

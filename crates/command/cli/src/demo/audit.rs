@@ -1,4 +1,4 @@
-//! What became of every document, from the file of the pipeline and the vendor's own log.
+//! The outcome of every document, from the file of the pipeline and the vendor's own log.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,7 +9,7 @@ use super::documents::{STAGES, number, stage_index};
 use super::pipeline::JobRecords;
 use super::tally::ServedCalls;
 
-/// What became of the documents.
+/// The outcome of the documents.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub(super) struct Audit {
     /// Documents whose last stage is committed, and for which the vendor served a call in each stage.

@@ -40,7 +40,7 @@ impl Serving {
     }
 }
 
-/// What became of a request.
+/// The outcome of a request.
 pub(crate) enum Answer {
     /// The status and the body.
     Said(u16, Value),

@@ -20,7 +20,7 @@ use crate::handler::Asked;
 /// How many bad lines are described; the others are counted.
 const ERRORS_MAX: usize = 20;
 
-/// What became of the records.
+/// The outcome of the records.
 #[derive(Default, Serialize)]
 struct EnqueueAnswer {
     stage: String,

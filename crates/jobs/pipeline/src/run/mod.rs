@@ -144,7 +144,7 @@ impl Run {
     }
 }
 
-/// What became of the jobs that ran when a runner was drained.
+/// The outcome of the jobs that ran when a runner was drained.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Drained {
     /// Claims that were given back, because their jobs did not end in time.

@@ -37,7 +37,7 @@ pub(super) struct Object {
     pub(super) time: Timestamp,
 }
 
-/// What became of an object.
+/// The outcome of an object.
 pub(super) enum ObjectOutcome {
     Message(AutotagMessage),
     /// Its key has another prefix or suffix.

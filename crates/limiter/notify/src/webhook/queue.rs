@@ -33,7 +33,7 @@ pub(crate) struct QueueLimits {
     pub(crate) waiting_max: usize,
 }
 
-/// What became of an event.
+/// The outcome of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Delivered {
     Yes,

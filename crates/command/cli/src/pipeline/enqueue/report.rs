@@ -1,4 +1,4 @@
-//! What became of the records.
+//! The outcome of the records.
 
 use indicatif::ProgressBar;
 use serde_json::json;

@@ -32,7 +32,7 @@ pub(super) const WRITES_AT_A_TIME: usize = 16;
 /// How long the message of a held job is hidden.
 const HELD_HIDDEN_SECONDS: i32 = 60;
 
-/// What became of one message.
+/// The outcome of one message.
 enum Offer {
     Claimed(Box<Claimed>),
     /// Not claimable; the message was hidden or deleted.

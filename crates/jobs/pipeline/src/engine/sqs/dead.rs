@@ -36,7 +36,7 @@ pub(super) fn unreadable(id: JobId, message: &Incoming, stage: &Name, why: &str,
     record
 }
 
-/// What became of a message in a queue of dead letters.
+/// The outcome of a message in a queue of dead letters.
 enum Settled {
     /// It stays there.
     Kept,

@@ -24,7 +24,7 @@ const WAITING_MAX: usize = 10_000;
 /// How many requests of a lane may be out at a time.
 const REQUESTS_MAX: usize = 8;
 
-/// What became of each entry of a batch, in order.
+/// The outcome of each entry of a batch, in order.
 pub(super) type BatchAnswer = Pin<Box<dyn Future<Output = Vec<Result<(), EngineError>>> + Send>>;
 
 /// An entry, and who waits for it.

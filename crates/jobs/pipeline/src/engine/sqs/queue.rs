@@ -240,7 +240,7 @@ struct To {
     requests: Arc<Requests>,
 }
 
-/// What became of the entries of one request, by their index.
+/// The outcome of the entries of one request, by their index.
 type Failures = HashMap<usize, EngineError>;
 
 type Answer = Pin<Box<dyn Future<Output = Result<Failures, EngineError>> + Send>>;

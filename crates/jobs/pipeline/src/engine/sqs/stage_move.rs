@@ -25,7 +25,7 @@ struct Moving {
     new: Record,
 }
 
-/// What became of a job.
+/// The outcome of a job.
 enum Outcome {
     Moved(Box<Versioned>),
     /// The new stage knows its key.

@@ -63,7 +63,7 @@ pub(super) enum Write {
     Add(Key, Vec<(String, i64)>),
 }
 
-/// What became of a write.
+/// The outcome of a write.
 #[derive(Debug)]
 pub(super) enum Written {
     Yes,

@@ -1,4 +1,4 @@
-//! What became of a pipeline.
+//! The outcome of a pipeline.
 
 use std::collections::BTreeMap;
 use std::fmt;
