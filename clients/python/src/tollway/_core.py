@@ -111,7 +111,7 @@ class Core:
         while not grant.is_alone:
             answer = yield from self.servers.ask("/v1/begin", {"permit": grant.permit})
             if answer is None:
-                # It was granted, and nobody can say more.
+                # It was granted; nothing more is known.
                 grant.degraded = True
                 return None
             said = decoded(answer)

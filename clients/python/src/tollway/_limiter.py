@@ -46,7 +46,7 @@ class Permit:
 
     @property
     def limits(self) -> list[Limit]:
-        """Every limit after the take; empty if nobody knew."""
+        """Every limit after the take; empty if it is not known."""
         return [Limit.of(limit) for limit in self._grant.answer.get("limits", ())]
 
     @property

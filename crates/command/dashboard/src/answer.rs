@@ -100,7 +100,7 @@ impl Problem {
     }
 }
 
-/// Data, which nobody keeps.
+/// Data; it is not kept.
 pub(crate) fn json(data: &impl Serialize) -> Answer {
     of_type(StatusCode::OK, "application/json", data)
 }

@@ -32,7 +32,7 @@ const INCLUDED_MAX: usize = 100;
 /// How long the store may take to answer within a second.
 const READ_WITHIN: Duration = Duration::from_millis(800);
 
-/// How often the history is written to its file: losing a few minutes of it hurts nobody.
+/// How often the history is written to its file: losing a few minutes of it does no harm.
 const SAVED_EVERY: Duration = Duration::from_secs(300);
 
 /// Puts a dashboard together.

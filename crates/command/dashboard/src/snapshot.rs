@@ -105,7 +105,7 @@ pub enum Level {
     Ok,
     /// Worth a look.
     Attention,
-    /// Somebody should do something.
+    /// An operator should act.
     Trouble,
 }
 

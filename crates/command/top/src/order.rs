@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use tollway_core::{Span, Timestamp};
 use tollway_dashboard::snapshot::{Mode, Row};
 
-/// Rows keep their places for so long, so that they do not jump while somebody reads.
+/// Rows keep their places for so long, so that they do not jump under a reader's eyes.
 const STAYS: Span = Span::from_secs(2);
 
 /// The order that was chosen last.

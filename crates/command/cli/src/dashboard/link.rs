@@ -1,4 +1,4 @@
-//! The address of a dashboard, with a token for whoever sees the terminal.
+//! The address of a dashboard, with a token for people at the terminal.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 

@@ -1,4 +1,4 @@
-//! The stream of a server: `GET /v1/live`, again and again while somebody looks.
+//! The stream of a server: `GET /v1/live`, again and again while it is shown.
 
 use std::time::Duration;
 

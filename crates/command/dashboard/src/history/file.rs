@@ -38,7 +38,7 @@ impl HistoryFile {
             Ok(_) => {
                 let read = History::read(&bytes, now);
                 if read.is_none() {
-                    tracing::warn!("{} is no history of this version; it begins anew", self.0.display());
+                    tracing::warn!("{} is no history of this version; a new one begins", self.0.display());
                 }
                 read
             }

@@ -18,7 +18,7 @@ pub(crate) struct TrackedLimit {
 /// The five minutes of a limit.
 pub(crate) struct RecentLimit {
     pub(crate) denied: Recent<u32>,
-    /// In 63rds of the capacity; [`UNKNOWN`] if nobody read it.
+    /// In 63rds of the capacity; [`UNKNOWN`] if it was not read.
     pub(crate) used: Recent<u8>,
 }
 

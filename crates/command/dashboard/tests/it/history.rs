@@ -29,7 +29,7 @@ pub(crate) fn until<T>(what: &str, mut found: impl FnMut() -> Option<T>) -> T {
     }
 }
 
-/// P6: steps of five seconds are kept, also while nobody watches, and beside a state file over a restart.
+/// P6: steps of five seconds are kept, also without a viewer, and beside a state file over a restart.
 #[test]
 fn the_history_is_kept_over_a_restart() {
     let folder = tempfile::tempdir().unwrap();

@@ -40,7 +40,7 @@ fn a_take_moves_its_row_and_no_other() {
     assert!(events.iter().any(|event| !event.data.contains("\"policy\":\"other\"")), "{events:?}");
 }
 
-/// P6: a limit that an operator sets to 0 is shown as stopped, by whoever looks.
+/// P6: a limit that an operator sets to 0 is shown as stopped to every viewer.
 #[test]
 fn a_stopped_policy_goes_first() {
     let server = Running::of("[policies.a]\nlimits = ['2 / hour']\n[policies.b]\nlimits = ['2 / hour']");

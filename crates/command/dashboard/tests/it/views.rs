@@ -6,7 +6,7 @@ use tollway::{Limiter, Span};
 use crate::client::ask;
 use crate::running::{Running, Setup};
 
-/// P6: policies beyond the first screen are found by name, also those that nobody used.
+/// P6: policies beyond the first screen are found by name, also unused ones.
 #[test]
 fn policies_are_searched_and_paged() {
     let mut builder = Limiter::builder().metrics();

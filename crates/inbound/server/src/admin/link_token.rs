@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use super::tokens::{Right, Tokens};
 use crate::{ServeError, TokenRight};
 
-/// 128 random bits: nobody guesses them.
+/// 128 random bits: too many to guess.
 const RANDOM_BYTES: usize = 16;
 
 /// The name of the token, for the log.

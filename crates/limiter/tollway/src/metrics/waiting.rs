@@ -143,7 +143,7 @@ impl PolicyHandle {
 }
 
 impl Limiter {
-    /// The callers of this process that wait under a policy. Nobody unless the limiter counts
+    /// The callers of this process that wait under a policy. None unless the limiter counts
     /// ([`LimiterBuilder::metrics`](crate::LimiterBuilder::metrics)).
     pub fn waiting(&self, policy: &str) -> Waiting {
         self.waiting_of(|name| name == policy).remove(policy).unwrap_or_default()
