@@ -141,6 +141,9 @@ fn serve_prints_a_link_on_a_terminal_only() {
     let terminal = Terminal::new(&home, &serve("--dashboard off"));
     let screen = terminal.until(|screen| screen.contains("try"));
     assert!(!screen.contains("#t=") && !screen.contains("administration"), "{screen}");
+    // It goes on when its terminal is closed.
+    terminal.keys("C-c");
+    terminal.until(is_over);
 }
 
 /// P6: a dashboard beside a pipeline takes jobs and changes, and never keeps the file from those who run it.
