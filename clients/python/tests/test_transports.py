@@ -184,3 +184,12 @@ def gateway_to(folder: Path, serve: ServerOf) -> str:
             time.sleep(0.02)
             continue
         return f"http://{address}/vendor"
+
+
+def test_both_packages_have_the_same_transports() -> None:
+    """Two modules, because their types are those of two packages; one is mended with the other."""
+    texts = [
+        (Path(tollway.__file__).parent / f"{package}.py").read_text().replace(package, "PACKAGE")
+        for package in ("httpx", "httpx2")
+    ]
+    assert texts[0] == texts[1]
