@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use redis::{Cmd, RedisResult, Value};
-use tollway_core::{Outcomes, StoreError, Timestamp};
+use tollway_core::{AccountKey, Outcomes, StoreError, Timestamp};
 use tollway_remote::{Call, OPERATIONS_PER_CALL_MAX};
 
 use crate::error::{answered, not_answered, not_understood};
@@ -11,6 +11,7 @@ use crate::link::error_code;
 use crate::request::{Requests, Sending};
 use crate::room::{NewKeys, Room};
 use crate::run::outcomes_of_runs;
+use crate::turn::{AnswersKept, Turn};
 use crate::windows::Times;
 use crate::{script, script_call};
 
@@ -86,20 +87,42 @@ impl<'t> CallBatch<'t> {
         batches.into_iter().map(|(_, batch)| batch).collect()
     }
 
-    pub(crate) fn command(&self, requests: &Requests, sending: Sending, room: &Room) -> Cmd {
+    /// The command, and the accounts that it names.
+    pub(crate) fn command(
+        &self,
+        requests: &Requests,
+        turn: Option<&Turn>,
+        sending: Sending,
+        room: &Room,
+    ) -> (Cmd, Vec<AccountKey>) {
         let calls: Vec<&Call> = self.0.iter().map(|sent| &*sent.call).collect();
         let times = self.0.iter().map(|sent| &sent.times).fold(Times::default(), Times::and);
-        let request = requests.of(&calls, &times, sending, room);
+        let request = requests.of(&calls, turn, &times, sending, room);
         let by_text = self.0.iter().any(|sent| sent.by_text);
         let mut command = script::SCRIPT.call(by_text, matches!(sending.new_keys, NewKeys::Share { .. }));
         command.arg(request.keys.len()).arg(request.keys).arg(request.packed);
-        command
+        (command, request.accounts)
+    }
+
+    /// What was written, if anything was: then the server keeps the answers of these calls.
+    pub(crate) fn written<'a>(&self, answer: &'a RedisResult<Value>) -> Option<&'a [u8]> {
+        let Ok(Value::Array(answers)) = answer else { return None };
+        match answers.get(self.0.len()) {
+            Some(Value::BulkString(written)) => Some(written),
+            _ => None,
+        }
+    }
+
+    /// For what the server keeps the answers of these calls, once they were read.
+    pub(crate) fn answers_kept(&self) -> AnswersKept {
+        let copied = self.0.iter().any(|sent| sent.call.again);
+        if copied { AnswersKept::ForCopies } else { AnswersKept::InVain }
     }
 
     /// Tells each call what came back for it.
     pub(crate) fn read_answer(self, answer: RedisResult<Value>) {
         match answer {
-            Ok(Value::Array(answers)) if answers.len() == self.0.len() => {
+            Ok(Value::Array(answers)) if (self.0.len()..=self.0.len() + 1).contains(&answers.len()) => {
                 self.0.into_iter().zip(answers).for_each(|(sent, answer)| sent.read_answer(Ok(answer)));
             }
             answer => self.0.into_iter().for_each(|sent| sent.read_answer(answer.clone())),

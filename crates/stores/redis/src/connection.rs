@@ -21,6 +21,7 @@ use tollway_core::StoreError;
 
 use crate::address::{Address, Kind, Layout};
 use crate::error::{not_connected, wrong};
+use crate::primary::Primary;
 use crate::{tls, version};
 
 /// How often a Cluster's client may follow a slot that has moved.
@@ -32,6 +33,8 @@ pub(crate) struct Connections {
     timeout: Duration,
     open: Mutex<Option<Connection>>,
     made: AtomicU64,
+    /// The number of the last primary; 0 before the first.
+    primary: AtomicU64,
     layout: Layout,
 }
 
@@ -45,6 +48,7 @@ enum Server {
 #[derive(Clone)]
 pub(crate) struct Connection {
     number: u64,
+    primary: Option<Primary>,
     wire: Wire,
 }
 
@@ -59,7 +63,8 @@ impl Connections {
     pub(crate) fn new(address: &Address, timeout: Duration) -> Result<Self, StoreError> {
         let server = server(address, timeout).map_err(|error| wrong(format!("the store's URL: {error}")))?;
         let layout = address.layout;
-        Ok(Self { server, timeout, open: Mutex::new(None), made: AtomicU64::new(0), layout })
+        let (made, primary) = (AtomicU64::new(0), AtomicU64::new(0));
+        Ok(Self { server, timeout, open: Mutex::new(None), made, primary, layout })
     }
 
     /// The connection that is open, or a new one to a server that knows the layout's commands.
@@ -72,6 +77,8 @@ impl Connections {
         if let Some(error) = version::too_old(&mut connection, self.layout).await? {
             return Err(error);
         }
+        connection.primary = Primary::of(&mut connection).await;
+        self.note_primary(connection.primary);
         *open = Some(connection.clone());
         Ok(connection)
     }
@@ -88,7 +95,19 @@ impl Connections {
             Ok(wire) => wire.map_err(|error| not_connected(&error))?,
             Err(_) => return Err(not_connected(&std::io::Error::from(std::io::ErrorKind::TimedOut).into())),
         };
-        Ok(Connection { number: self.made.fetch_add(1, Ordering::Relaxed), wire })
+        Ok(Connection { number: self.made.fetch_add(1, Ordering::Relaxed), primary: None, wire })
+    }
+
+    /// Warns of a primary that may have forgotten the last writes.
+    fn note_primary(&self, primary: Option<Primary>) {
+        let Some(primary) = primary.map(Primary::number) else { return };
+        let before = self.primary.swap(primary, Ordering::Relaxed);
+        if before != 0 && before != primary {
+            tracing::warn!(
+                "another primary answers in Redis, or it has started again: it may have forgotten the last writes; \
+                 it is told what was last read of each account before the next take of it"
+            );
+        }
     }
 
     /// Gives a connection up that has failed: the next call makes a new one.
@@ -116,6 +135,16 @@ impl Connections {
 }
 
 impl Connection {
+    /// Its number among those of this process.
+    pub(crate) fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// The primary that it leads to, if it said which it is.
+    pub(crate) fn primary(&self) -> Option<Primary> {
+        self.primary
+    }
+
     /// Whether it leads to several servers, each of which has some of the keys.
     pub(crate) fn has_nodes(&self) -> bool {
         matches!(self.wire, Wire::Cluster(_))

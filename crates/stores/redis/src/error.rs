@@ -62,6 +62,8 @@ pub(crate) fn answered(code: &str, detail: &str) -> StoreError {
                 "; a key of this account holds a value that Tollway did not write: DEL it to start over";
             said(Fault::Account, Retry::Useless, advice)
         }
+        // A copy that an outage held up. The call itself was sent again, or will be.
+        "OUTDATED" => said(Fault::Network, Retry::Safe, ""),
         "OVERTAKEN" => said(Fault::Account, Retry::Useless, ""),
         _ => said(Fault::Store, Retry::Useless, ""),
     }

@@ -34,6 +34,11 @@ impl Keys {
         key
     }
 
+    /// The key of the answers that this writer has not read, on a server that has all accounts.
+    pub(crate) fn answers(&self) -> String {
+        format!("{}{KEY_VERSION}:answers:{:032x}", self.prefix, self.writer)
+    }
+
     /// The key of this writer's last call on that account, in the same slot.
     pub(crate) fn writer(&self, account: &AccountKey) -> String {
         format!("{}:{:032x}", self.account(account), self.writer)

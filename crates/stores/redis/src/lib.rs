@@ -15,7 +15,8 @@
 //! | key | value | expires |
 //! |---|---|---|
 //! | `tollway:1:{s:SUBJECT}:POLICY` | an account, packed | when it no longer counts |
-//! | `tollway:1:{s:SUBJECT}:POLICY:WRITER` | the last call of one process on that account, and its answer | 60 s |
+//! | `tollway:1:answers:WRITER` | the answers of one process that it has not read yet, as far as the store knows | 60 s |
+//! | `tollway:1:{s:SUBJECT}:POLICY:WRITER` | on a Cluster in its place: the last answer of one process on that account | 60 s |
 //! | `tollway:1:{o:NUMBER}:POLICY` | an account that subjects share which were new when the server was full | like another one |
 //! | `tollway:1:settings` | limits set at run time, a hash | when they are cleared; the only key without expiry |
 //! | `tollway:1:limiters:{tollway:1:settings}` | the limiters that follow them, a sorted set by the second of the last reading | two minutes |
@@ -28,12 +29,14 @@ mod call_batch;
 mod clock;
 mod connection;
 mod consumers;
+mod copies;
 mod error;
 mod keys;
 mod link;
 mod memory_watch;
 mod operation;
 mod pack;
+mod primary;
 mod reply;
 mod request;
 mod room;
@@ -45,6 +48,7 @@ mod shared_account;
 mod shared_notice;
 mod store;
 mod tls;
+mod turn;
 mod version;
 mod windows;
 

@@ -6,19 +6,21 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use redis::{RedisResult, Value};
-use tollway_core::{Clock, Outcomes, StoreError, Timestamp};
+use tollway_core::{AccountKey, Clock, Outcomes, StoreError, Timestamp};
 use tollway_remote::{Call, Link};
 
 use crate::address::Address;
 use crate::call_batch::{CallBatch, SentCall};
 use crate::clock::WallClock;
 use crate::connection::Connections;
+use crate::copies::Copies;
 use crate::error::{full, not_understood};
 use crate::keys::Keys;
 use crate::memory_watch;
 use crate::request::{GRACE, Requests, Sending};
 use crate::room::{NewKeys, Room};
 use crate::shared_account::Slots;
+use crate::turn::{Turn, Turns};
 use crate::windows::Calendars;
 
 /// How often a call is sent until the script has all it needs: its own text, and the calendar windows it requests.
@@ -31,6 +33,7 @@ const TEST_GRACE: Duration = Duration::from_secs(600);
 pub struct RedisLink {
     connections: Arc<Connections>,
     requests: Requests,
+    turns: Turns,
     room: Arc<Room>,
     /// A clock in a test's hand, in place of the server's.
     test_clock: Option<Arc<dyn Clock>>,
@@ -56,7 +59,9 @@ impl RedisLink {
                 keys: Keys::new(&address.prefix, draw_writer()),
                 grace,
                 calendars: Calendars::default(),
+                copies: Copies::default(),
             },
+            turns: Turns::default(),
             room: Arc::new(Room::new()),
             test_clock,
         })
@@ -83,14 +88,37 @@ impl RedisLink {
         let now = self.test_clock.as_ref().map(|clock| clock.now());
         let batches = CallBatch::all(sent_calls, connection.has_nodes());
         let sending = Sending { new_keys, slots, now };
-        let commands =
-            batches.iter().map(|batch| batch.command(&self.requests, sending, &self.room)).collect();
+        let turn =
+            || (!connection.has_nodes()).then(|| self.turns.next(connection.number(), connection.primary()));
+        let turns: Vec<Option<Turn>> = batches.iter().map(|_| turn()).collect();
+        let command = |(batch, turn): (&CallBatch<'_>, &Option<Turn>)| {
+            batch.command(&self.requests, turn.as_ref(), sending, &self.room)
+        };
+        let (commands, accounts): (Vec<_>, Vec<_>) = batches.iter().zip(&turns).map(command).unzip();
         let answers = connection.send(commands).await;
+        for (((batch, turn), accounts), answer) in batches.iter().zip(&turns).zip(&accounts).zip(&answers) {
+            self.note_written(batch, turn.as_ref(), accounts, answer);
+        }
         if answers.iter().any(is_broken) {
             self.connections.give_up(&connection).await;
         }
         batches.into_iter().zip(answers).for_each(|(batch, answer)| batch.read_answer(answer));
         self.note_full(sent_calls, new_keys);
+    }
+
+    /// Learns what a command wrote, and notes that its answers were read.
+    fn note_written(
+        &self,
+        batch: &CallBatch<'_>,
+        turn: Option<&Turn>,
+        accounts: &[AccountKey],
+        answer: &RedisResult<Value>,
+    ) {
+        let (Some(turn), Some(written)) = (turn, batch.written(answer)) else { return };
+        self.turns.note_read(turn, batch.answers_kept());
+        if let Some(primary) = turn.primary {
+            self.requests.copies.learn(primary, accounts, written);
+        }
     }
 
     /// What a full server did not write is sent as to a full server, or fails if that is how it was sent.

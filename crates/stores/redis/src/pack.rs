@@ -48,6 +48,12 @@ impl Packer {
         values.iter().for_each(|value| pack(self, value));
     }
 
+    pub(crate) fn pair(&mut self, one: impl FnOnce(&mut Self), other: impl FnOnce(&mut Self)) {
+        self.0.push(0x92);
+        one(self);
+        other(self);
+    }
+
     /// A map of what `fill` puts into it: at most 15 fields, which nothing here comes near.
     pub(crate) fn map(&mut self, fill: impl FnOnce(&mut Fields<'_>)) {
         let head = self.0.len();

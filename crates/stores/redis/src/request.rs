@@ -2,15 +2,16 @@
 //! units or zones.
 //!
 //! ```text
-//! {grace, answer_kept, now?, shared?, full?, policies: [policy], calls: [call]}
-//! call:      {writer, sequence, operations: [operation], shares?, refunds_again?, makes_no_shared?}
+//! {grace, answer_kept, connection?, command?, read?, primary?, recalled?, now?, shared?, full?, policies: [policy], calls: [call]}
+//! call:      {sequence, operations: [operation], shares?, refunds_again?, makes_no_shared?}
 //! policy:    {shadow, forgets, edge, max_wait, may_book, holds_slots, limits: [limit]}
 //! limit:     {kind, identity, amount, capacity, period, refill_time of a bucket, windows of a calendar}
 //!            the amount of an adaptive limit is its first rate, in millionths of a call a second
 //! operation: see operation.rs
 //! ```
 //! `shared` is how many places behind the key of an account that of the shared one is; `full` that the server has no room.
-//! `writer` is the index, from 1, of the key that keeps the call's answer. Numbers are microseconds and units below 2^53, but for `grace` and `answer_kept`, which are milliseconds.
+//! `primary` and `recalled`, a list of {place, account}, are there once the primary has changed: see `script/recall.lua`.
+//! `connection`, `command` and `read` are a [`Turn`]; on a Cluster, where each call goes by itself, there is none. Numbers are microseconds and units below 2^53, but for `grace` and `answer_kept`, which are milliseconds.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -21,12 +22,14 @@ use tollway_core::{
 };
 use tollway_remote::{ANSWER_KEPT, Call};
 
+use crate::copies::{Copies, Recalled};
 use crate::keys::Keys;
 use crate::operation::pack_run;
 use crate::pack::{Fields, Packer};
 use crate::room::{NewKeys, Room, refunds_again, shares};
 use crate::run::runs;
 use crate::shared_account::{Slots, number};
+use crate::turn::Turn;
 use crate::windows::{Calendars, Times};
 
 /// How long accounts are kept beyond their expiry, in case the server's clock is set back.
@@ -34,10 +37,12 @@ pub(crate) const GRACE: Duration = Duration::from_secs(1);
 
 /// Calls, ready to be sent.
 pub(crate) struct Request {
-    /// The writer's key for each call, then the keys of the accounts.
+    /// The key of the answers that are kept, then the keys of the accounts.
     pub(crate) keys: Vec<String>,
     /// The rest, packed.
     pub(crate) packed: Vec<u8>,
+    /// Whose keys those of the accounts are.
+    pub(crate) accounts: Vec<AccountKey>,
 }
 
 /// How requests are made.
@@ -45,6 +50,7 @@ pub(crate) struct Requests {
     pub(crate) keys: Keys,
     pub(crate) grace: Duration,
     pub(crate) calendars: Calendars,
+    pub(crate) copies: Copies,
 }
 
 /// How calls are sent to a server.
@@ -57,13 +63,28 @@ pub(crate) struct Sending {
 }
 
 impl Requests {
-    /// The request of calls, with the calendar windows of these times.
-    pub(crate) fn of(&self, calls: &[&Call], times: &Times, sending: Sending, room: &Room) -> Request {
+    /// The request of calls, with the calendar windows of these times. Without a turn it has one call, whose account's slot has
+    /// the answer's key.
+    pub(crate) fn of(
+        &self,
+        calls: &[&Call],
+        turn: Option<&Turn>,
+        times: &Times,
+        sending: Sending,
+        room: &Room,
+    ) -> Request {
         let tables = RequestTables::of(calls);
         let mut packer = Packer::default();
         packer.map(|fields| {
             fields.number("grace", millis(self.grace));
             fields.number("answer_kept", millis(ANSWER_KEPT));
+            if let Some(turn) = turn {
+                fields.number("connection", turn.connection);
+                fields.number("command", turn.command);
+                fields.list("read", &turn.read, |packer, command| packer.number(*command));
+                let recalled = turn.primary.and_then(|primary| self.copies.recall(primary, &tables.accounts));
+                pack_recalled(fields, recalled.as_ref());
+            }
             if let Some(now) = sending.now {
                 fields.number("now", now.as_micros());
             }
@@ -76,24 +97,25 @@ impl Requests {
             fields.list("policies", &tables.policies, |packer, policy| {
                 packer.map(|fields| self.pack_policy(fields, policy, times));
             });
-            let mut writer = 0;
             fields.list("calls", calls, |packer, call| {
-                writer += 1;
                 // Those that only look whether they share make no shared account.
                 let makes_shared = matches!(sending.new_keys, NewKeys::Share { .. }) || shares(call);
                 let may_share = !makes_shared || room.may_share(call);
-                packer.map(|fields| pack_call(fields, call, writer, &tables, sending, may_share));
+                packer.map(|fields| pack_call(fields, call, &tables, sending, may_share));
             });
         });
-        let writers = calls.iter().map(|call| self.keys.writer(call.tag.account()));
+        let answers = match (turn, calls) {
+            (None, [call, ..]) => self.keys.writer(call.tag.account()),
+            _ => self.keys.answers(),
+        };
         let accounts = tables.accounts.iter().map(|account| self.keys.account(account));
-        let mut keys: Vec<String> = writers.chain(accounts).collect();
+        let mut keys: Vec<String> = std::iter::once(answers).chain(accounts).collect();
         if sending.new_keys != NewKeys::Make {
             keys.extend(tables.accounts.iter().map(|account| {
                 self.keys.shared_account(number(&account.subject, sending.slots), &account.policy)
             }));
         }
-        Request { keys, packed: packer.finish() }
+        Request { keys, packed: packer.finish(), accounts: tables.accounts }
     }
 
     fn pack_policy(&self, fields: &mut Fields<'_>, policy: &Policy, times: &Times) {
@@ -135,15 +157,26 @@ impl Requests {
     }
 }
 
+fn pack_recalled(fields: &mut Fields<'_>, recalled: Option<&Recalled>) {
+    let Some(recalled) = recalled else { return };
+    fields.number("primary", recalled.primary.number());
+    fields.list("recalled", &recalled.accounts, |packer, (index, account)| {
+        packer.pair(|packer| packer.number(from_two(*index)), |packer| packer.text(account));
+    });
+}
+
+/// The place of an account's key, as the script counts.
+fn from_two(index: usize) -> u64 {
+    u64::try_from(index).map_or(0, |index| index.saturating_add(2))
+}
+
 fn pack_call(
     fields: &mut Fields<'_>,
     call: &Call,
-    writer: u64,
     tables: &RequestTables<'_>,
     Sending { new_keys, .. }: Sending,
     may_share: bool,
 ) {
-    fields.number("writer", writer);
     fields.number("sequence", call.sequence);
     if new_keys != NewKeys::Make && shares(call) {
         fields.boolean("shares", true);
@@ -160,9 +193,8 @@ fn pack_call(
     });
 }
 
-/// The accounts and policies of a request, each once. The script counts from 1; the writers' keys come first.
+/// The accounts and policies of a request, each once. The script counts from 1; the key of the answers comes first.
 pub(crate) struct RequestTables<'a> {
-    writers: usize,
     accounts: Vec<AccountKey>,
     index_of: HashMap<(&'a Name, &'a Subject), usize>,
     policies: Vec<&'a Arc<Policy>>,
@@ -171,7 +203,6 @@ pub(crate) struct RequestTables<'a> {
 impl<'a> RequestTables<'a> {
     fn of(calls: &[&'a Call]) -> Self {
         let mut tables = Self {
-            writers: calls.len(),
             accounts: Vec::new(),
             index_of: HashMap::new(),
             policies: Vec::new(),
@@ -193,7 +224,7 @@ impl<'a> RequestTables<'a> {
     /// The index of the charge's account among the keys.
     pub(crate) fn account(&self, charge: &Charge) -> Option<usize> {
         let index = self.index_of.get(&(charge.policy.name(), &charge.subject))?;
-        Some(self.writers + index)
+        Some(index + 1)
     }
 
     /// Which of the policies is the charge's, as it was when the operation was made.

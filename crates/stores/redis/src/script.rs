@@ -32,6 +32,7 @@ pub(crate) const TEXT: &str = concat!(
     include_str!("script/correct.lua"),
     include_str!("script/actions.lua"),
     include_str!("script/feedback.lua"),
+    include_str!("script/recall.lua"),
     "end\n",
     include_str!("script/main.lua"),
 );

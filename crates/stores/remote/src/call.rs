@@ -25,7 +25,7 @@ impl Tag {
 pub struct Call {
     /// The tag of all its operations.
     pub tag: Tag,
-    /// Counts the calls of this writer: larger than every earlier sequence of the tag.
+    /// Its number among all calls of this writer, larger than that of every earlier call of the tag.
     pub sequence: u64,
     /// Whether it was sent before, so that it may already be applied.
     pub again: bool,

@@ -11,9 +11,10 @@ use crate::Call;
 ///
 /// # Contract
 ///
-/// For each call, in one atomic step: if this writer's last sequence for the call's tag equals the call's, return the same
-/// response again and do nothing. Otherwise apply each operation as [`Store`](tollway_core::Store) requires, in order, with
-/// one reading of the store's clock; if anything changed, keep the sequence and the response with it. The writer id belongs
+/// For each call, in one atomic step: if this writer's call of that sequence was applied before, return the same response
+/// again and do nothing. Otherwise apply each operation as [`Store`](tollway_core::Store) requires, in order, with
+/// one reading of the store's clock; if anything changed, keep the sequence and the response with it, until a later call shows
+/// that the response was read. The writer id belongs
 /// to the link: it is random and never reused.
 ///
 /// Calls sent together are independent: different tags, one response each, in the same order. One may fail while others

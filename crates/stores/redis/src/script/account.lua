@@ -1,8 +1,8 @@
 -- An account: all meters of one policy for one subject, and the time up to which they are booked. Mirrors the core's
 -- account.
 --
--- It is {seen, expires, meters, extra} by name; as stored, those four packed one after the other. `extra` is nil
--- for most accounts; in it nil stands for nothing, and indices of limits begin at 1. The lists that can be long stay
+-- It is {seen, expires, meters, extra, noted} by name; as stored, those packed one after the other. `noted` is nil unless
+-- the primary has changed: see recall.lua. `extra` is nil for most accounts; in it nil stands for nothing, and indices of limits begin at 1. The lists that can be long stay
 -- packed until they are asked for: `calls` is {id, asked, permit, granted_at, at, good_until, would_deny, expires}
 -- for each, and `refunds` {permit, expires, permit, expires, ...}; `calls_expire` and `refunds_expire` are their
 -- last ends. `held_until` and `caps` are what a vendor said: see feedback.lua.
@@ -13,13 +13,19 @@ parts.account = function()
   -- The account as stored; an expired one is a new one, which is equivalent.
   function account_of.read(text, policy, now)
     if text then
-      local seen, expires, meters, extra = unpack_text(text)
-      if expires > now then return { seen = seen, expires = expires, meters = meters, extra = extra } end
+      local seen, expires, meters, extra, noted = unpack_text(text)
+      if expires > now then
+        return { seen = seen, expires = expires, meters = meters, extra = extra, noted = noted }
+      end
     end
     return engine.change.new(policy)
   end
 
   function account_of.write(account)
+    local noted = account.noted
+    if noted and noted[3] > account.seen then
+      return pack(account.seen, account.expires, account.meters, account.extra, noted)
+    end
     return pack(account.seen, account.expires, account.meters, account.extra)
   end
 

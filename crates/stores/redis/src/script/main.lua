@@ -1,9 +1,12 @@
 -- Calls of one command, applied one after the other: each reads its accounts, applies its operations in order, and writes
 -- the changes before the next call begins.
 --
--- KEYS are the writer's keys for the tags of the calls, and accounts. ARGV[1] is the request: see request.rs.
+-- KEYS are the key of the answers that are kept, and accounts. ARGV[1] is the request: see request.rs.
 -- Answers for each call its outcomes, packed; or, with nothing changed, a time whose calendar windows must be sent as
--- well; or an error.
+-- well; or an error. Then come the accounts that were written, packed: {account, its value, ...}.
+
+-- More answers than that are not kept: calls wait until some were read, or are so old that they are no longer asked for.
+local UNREAD_BYTES_MAX = 262144
 
 local request = unpack_text(ARGV[1])
 local values = redis.call("MGET", unpack(KEYS))
@@ -55,6 +58,21 @@ local function note_made(operation, outcome)
   end
 end
 
+-- What this process read of accounts before their primary changed, by their place. Nil in the common request.
+local recalled = nil
+for _, known in ipairs(request.recalled or {}) do
+  recalled = recalled or {}
+  recalled[known[1]] = known[2]
+end
+
+-- An account, and whether it must be written whatever is done with it.
+local function open(at, policy)
+  local account = engine.account.read(values[at], policy, now)
+  if not request.primary then return account, false end
+  local text = recalled and recalled[at]
+  return account, engine.recall.open(account, policy, request.primary, text, now)
+end
+
 -- Applies the operations of a call: answers their outcomes, its accounts, and which of them have changed.
 local function apply_all(call)
   local accounts, changed, outcomes = {}, {}, {}
@@ -63,7 +81,7 @@ local function apply_all(call)
     for index, charge in ipairs(charges) do
       local at = charge.line
       charge.policy = request.policies[charge.policy]
-      accounts[at] = accounts[at] or engine.account.read(values[at], charge.policy, now)
+      if not accounts[at] then accounts[at], changed[at] = open(at, charge.policy) end
       own[index] = accounts[at]
     end
     local how = operation.permits and engine.equal_takes or engine.apply
@@ -78,28 +96,83 @@ local function apply_all(call)
   return outcomes, accounts, changed
 end
 
+local written = {}
+
 local function write(at, account)
   -- Until it expires, rounded up, plus a grace period in case the clock is set back.
   local lifetime = math.ceil(since(account.expires, now) / 1000) + request.grace
   values[at] = engine.account.write(account)
   redis.call("SET", KEYS[at], values[at], "PX", lifetime)
+  written[#written + 1], written[#written + 2] = at, values[at]
 end
 
--- Notes the answer of a call that has changed something, in case it is lost. A full server gets no new key for that: what
--- is sent again then counts twice.
+-- The answers of this process's calls, in case they are lost: {connection, kept} packed one after the other, where kept is
+-- {command, at, first, last, answers} of each command: its number, its time, the first and last of its calls, and
+-- {sequence, answer, ...} packed. A later command says which were read; without a word about that, all were.
+local connection, kept = 0, {}
+if values[1] then connection, kept = unpack_text(values[1]) end
+local unread, unread_bytes, fresh = {}, 0, {}
+
+local function drop_read_answers()
+  local read, oldest = {}, now - request.answer_kept * 1000
+  for _, command in ipairs(request.read) do read[command] = true end
+  for i = 1, #kept, 5 do
+    if kept[i + 1] > oldest and not read[kept[i]] then
+      for j = i, i + 4 do unread[#unread + 1] = kept[j] end
+      unread_bytes = unread_bytes + #kept[i + 4]
+    end
+  end
+end
+if request.read and kept[1] then drop_read_answers() end
+
+local function answer_before(sequence)
+  for i = 1, #kept, 5 do
+    if kept[i + 2] <= sequence and sequence <= kept[i + 3] then
+      local answers = unpack_text(kept[i + 4])
+      for j = 1, #answers, 2 do
+        if answers[j] == sequence then return answers[j + 1] end
+      end
+    end
+  end
+end
+
+-- Why a call that was not applied yet is not applied now either, if there is a reason: a later one was applied, so that this
+-- is a copy that was held up on its way; or too many answers are unread.
+local function held_up(call)
+  if request.read and connection > request.connection then
+    return redis.error_reply("OUTDATED connection: this process has used a newer one")
+  elseif not request.read and kept[1] and kept[4] > call.sequence then
+    return redis.error_reply("OVERTAKEN by a later call of the same writer")
+  elseif unread_bytes > UNREAD_BYTES_MAX then
+    return redis.error_reply("BUSY this process has read too few of its answers")
+  end
+end
+
+-- Notes the answer of a call that has changed something. A full server gets no new key for that: what is sent again then
+-- counts twice.
 local function keep_answer(call, answer)
-  if is_full and not values[call.writer] then return answer end
-  redis.call("SET", KEYS[call.writer], pack(call.sequence, answer), "PX", request.answer_kept)
+  if values[1] or not is_full then fresh[#fresh + 1], fresh[#fresh + 2] = call.sequence, answer end
   return answer
+end
+
+local function write_answers()
+  local first, last = fresh[1], fresh[1]
+  for i = 3, #fresh, 2 do first, last = min(first, fresh[i]), max(last, fresh[i]) end
+  local count = #unread
+  unread[count + 1], unread[count + 2], unread[count + 3], unread[count + 4] = request.command or 0, now, first, last
+  unread[count + 5] = pack(fresh)
+  redis.call("SET", KEYS[1], pack(request.connection or 0, unread), "PX", request.answer_kept)
 end
 
 -- The common call: one operation on one account.
 local function answer_to_one(call, operation, charge)
   local at = charge.line
   charge.policy = request.policies[charge.policy]
-  local own = { engine.account.read(values[at], charge.policy, now) }
+  local account, was_raised = open(at, charge.policy)
+  local own = { account }
   local how = operation.permits and engine.equal_takes or engine.apply
   local outcome, has_changed = how.apply(operation, own, now)
+  has_changed = has_changed or was_raised
   if operation.counts_made and has_changed and not values[at] then note_made(operation, outcome) end
   local answer = pack({ outcome })
   if not has_changed or own[1].expires == 0 then return answer end
@@ -108,14 +181,12 @@ local function answer_to_one(call, operation, charge)
 end
 
 local function answer_to(call)
-  local sequence = call.sequence
-  -- A call that was applied before, and whose answer was lost, counts once; so does one that was overtaken on
-  -- its way.
-  if values[call.writer] then
-    local last, answer = unpack_text(values[call.writer])
-    if last == sequence then return answer end
-    if last > sequence then return redis.error_reply("OVERTAKEN by a later call of the same writer") end
-  elseif call.refunds_again then
+  -- A call that was applied before, and whose answer was lost, counts once.
+  if kept[1] then
+    local answer = answer_before(call.sequence) or held_up(call)
+    if answer then return answer end
+  end
+  if call.refunds_again then
     return redis.error_reply("LOST the answer to a correction: it may have been applied, and is not applied again")
   end
   if shared then
@@ -151,5 +222,9 @@ for number, call in ipairs(request.calls) do
   local ok, answer = pcall(answer_to, call)
   if not ok then answer = type(answer) == "table" and answer.window_at or problem_of(answer) end
   answers[number] = answer
+end
+if fresh[1] then
+  write_answers()
+  answers[#answers + 1] = pack(written)
 end
 return answers

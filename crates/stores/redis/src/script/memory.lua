@@ -44,6 +44,25 @@ parts.memory = function()
     keep_calls(account, kept)
   end
 
+  -- Remembers also what another copy of the account remembers. Answers whether that was more.
+  function memory.remember_all(account, copy, now)
+    local calls, known, more = memory.calls(account), {}, false
+    for _, call in ipairs(calls) do known[call[1]] = true end
+    for _, call in ipairs(memory.calls(copy)) do
+      if not known[call[1]] and call[8] > now and #calls < CALL_IDS_MAX then
+        calls[#calls + 1], more = call, true
+      end
+    end
+    if more then keep_calls(account, calls) end
+    local refunds = copy.extra and copy.extra.refunds and unpack_text(copy.extra.refunds) or {}
+    for i = 1, #refunds, 2 do
+      if refunds[i + 1] > now and memory.remember_refund(account, refunds[i], refunds[i + 1], now) == "first" then
+        more = true
+      end
+    end
+    return more
+  end
+
   -- An id whose permit was given back takes again: what it was granted is no longer its.
   function memory.forget_call(account, permit)
     if not (account.extra and account.extra.calls) then return end

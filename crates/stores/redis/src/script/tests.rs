@@ -12,11 +12,13 @@ use tollway_testkit::servers::RedisServer;
 
 use super::*;
 use crate::call_batch::{CallBatch, SentCall};
+use crate::copies::Copies;
 use crate::keys::Keys;
 use crate::pack::Packer;
 use crate::request::{GRACE, Requests, Sending};
 use crate::room::{NewKeys, Room};
 use crate::shared_account::Slots;
+use crate::turn::Turn;
 use crate::windows::{Calendars, Times};
 
 /// The bounds are the engine's.
@@ -92,11 +94,11 @@ fn send(
     (kind, instead): (&str, &str),
 ) -> Result<Outcomes, StoreError> {
     let requests =
-        Requests { keys: Keys::new("tollway:", writer), grace: GRACE, calendars: Calendars::default() };
+        Requests { keys: Keys::new("tollway:", writer), grace: GRACE, calendars: Calendars::default(), copies: Copies::default() };
     let tag = Tag::of(&operations[0]).unwrap();
     let call = Arc::new(Call { tag, sequence: 1, again: false, operations: operations.into() });
     let sending = Sending { new_keys: NewKeys::Make, slots: Slots::One, now: Some(NOW) };
-    let request = requests.of(&[&call], &Times::of(&call.operations, NOW), sending, &Room::new());
+    let request = requests.of(&[&call], None, &Times::of(&call.operations, NOW), sending, &Room::new());
     let mut packed = request.packed;
     let mut field = Packer::default();
     field.text("kind");
@@ -160,4 +162,109 @@ fn unknown_kind_of_limit_is_refused_by_every_action() {
         assert_eq!(contents(&mut connection), before, "{limit}");
         writer += 1;
     }
+}
+
+/// Sends takes of one account of `subject` as one call, as one process does.
+fn send_takes(
+    connection: &mut Connection,
+    turn: Option<&Turn>,
+    sequence: u64,
+    subject: &str,
+    count: u128,
+) -> Result<Outcomes, StoreError> {
+    let requests = Requests { keys: Keys::new("tollway:", 7), grace: GRACE, calendars: Calendars::default(), copies: Copies::default() };
+    let policy = Arc::new(Policy::new("turns", ["1000 / day"]).unwrap());
+    let charge = Charge::new(policy, Subject::new(subject).unwrap());
+    let take = |permit| Operation::one(charge.clone(), Action::Take(Terms::now(PermitId(permit))));
+    let operations: Arc<[_]> = (1..=count).map(take).collect();
+    let call = Call { tag: Tag::of(&operations[0]).unwrap(), sequence, again: false, operations };
+    let sending = Sending { new_keys: NewKeys::Make, slots: Slots::One, now: Some(NOW) };
+    let request = requests.of(&[&call], turn, &Times::of(&call.operations, NOW), sending, &Room::new());
+    let mut command = redis::cmd("EVAL");
+    command.arg(TEXT).arg(request.keys.len()).arg(request.keys).arg(request.packed);
+    let mut sent_calls = [SentCall::new(Arc::new(call), NOW)];
+    let answer = connection.req_command(&command);
+    CallBatch::all(&mut sent_calls, false).remove(0).read_answer(answer);
+    let [sent] = sent_calls;
+    sent.result.unwrap()
+}
+
+fn turn(connection: u64, command: u64, read: &[u64]) -> Turn {
+    Turn { connection, primary: None, command, read: read.to_vec() }
+}
+
+/// How many takes the account of a subject counts.
+fn used(connection: &mut Connection, subject: &str) -> u64 {
+    let key = format!("tollway:1:{{s:{subject}}}:turns");
+    let bytes: Vec<u8> = redis::cmd("GET").arg(key).query(connection).unwrap();
+    let text = "local _, _, meters = cmsgpack.unpack(ARGV[1]) return meters[1][3]";
+    redis::cmd("EVAL").arg(text).arg(0).arg(bytes).query(connection).unwrap()
+}
+
+/// G9: an answer is kept until a later command says that it was read, and the process keeps one key.
+#[test]
+fn answers_are_kept_until_they_were_read() {
+    let server = RedisServer::start();
+    let mut connection = redis::Client::open(server.url()).unwrap().get_connection().unwrap();
+    let first = send_takes(&mut connection, Some(&turn(0, 0, &[])), 1, "one", 2).unwrap();
+    send_takes(&mut connection, Some(&turn(0, 1, &[])), 2, "two", 1).unwrap();
+    // Its answer was lost, so that it comes again, in another command.
+    let again = send_takes(&mut connection, Some(&turn(1, 2, &[1])), 1, "one", 2).unwrap();
+    assert_eq!((first, used(&mut connection, "one")), (again, 2));
+    let kept = |connection: &mut Connection| {
+        let all = contents(connection).into_iter().filter(|(key, _)| key.contains(":answers:"));
+        all.map(|(_, value)| value.len()).collect::<Vec<_>>()
+    };
+    send_takes(&mut connection, Some(&turn(1, 3, &[1])), 3, "three", 1).unwrap();
+    let two_unread = kept(&mut connection);
+    send_takes(&mut connection, Some(&turn(1, 4, &[0, 3])), 4, "four", 1).unwrap();
+    let one_unread = kept(&mut connection);
+    assert_eq!((two_unread.len(), one_unread.len()), (1, 1));
+    assert!(one_unread[0] < two_unread[0], "{one_unread:?} of {two_unread:?}");
+}
+
+/// A copy of a call that an outage held up on an old connection is not applied once a newer connection was used.
+#[test]
+fn a_copy_over_an_older_connection_is_not_applied() {
+    let server = RedisServer::start();
+    let mut connection = redis::Client::open(server.url()).unwrap().get_connection().unwrap();
+    send_takes(&mut connection, Some(&turn(2, 1, &[])), 1, "copied", 1).unwrap();
+    send_takes(&mut connection, Some(&turn(2, 2, &[1])), 2, "other", 1).unwrap();
+    let copy = send_takes(&mut connection, Some(&turn(1, 0, &[])), 1, "copied", 1).unwrap_err();
+    assert_eq!((copy.fault, copy.retry), (Fault::Network, Retry::Safe), "{copy}");
+    assert_eq!(used(&mut connection, "copied"), 1);
+}
+
+/// On a Cluster each account keeps the last answer: an older call is not applied after it.
+#[test]
+fn an_overtaken_call_does_nothing() {
+    let server = RedisServer::start();
+    let mut connection = redis::Client::open(server.url()).unwrap().get_connection().unwrap();
+    let first = send_takes(&mut connection, None, 1, "overtaken", 1).unwrap();
+    assert_eq!(first, send_takes(&mut connection, None, 1, "overtaken", 1).unwrap());
+    send_takes(&mut connection, None, 3, "overtaken", 1).unwrap();
+    let late = send_takes(&mut connection, None, 2, "overtaken", 1).unwrap_err();
+    assert!(late.message.contains("OVERTAKEN"), "{late}");
+    assert_eq!(used(&mut connection, "overtaken"), 2);
+}
+
+/// What is kept is bounded: beyond that calls wait, and are not applied.
+#[test]
+fn unread_answers_are_bounded() {
+    let server = RedisServer::start();
+    let mut connection = redis::Client::open(server.url()).unwrap().get_connection().unwrap();
+    let mut sent = 0;
+    let refused = loop {
+        sent += 1;
+        // Two takes that are not equal have an answer each.
+        match send_takes(&mut connection, Some(&turn(0, sent, &[])), sent, &format!("s{sent}"), 2) {
+            Ok(_) => assert!(sent < 10_000, "no bound"),
+            Err(error) => break error,
+        }
+    };
+    assert_eq!(refused.retry, Retry::Safe, "{refused}");
+    let all = contents(&mut connection);
+    assert!(!all.iter().any(|(key, _)| key.contains(&format!("{{s:s{sent}}}"))), "it was applied");
+    let read: Vec<u64> = (1..sent).collect();
+    send_takes(&mut connection, Some(&turn(0, sent, &read)), sent, "read", 1).unwrap();
 }

@@ -179,7 +179,7 @@ async fn lost_answers_count_as_spent_in_a_full_server() {
         send(sequence, false, Action::Take(Terms::now(PermitId(sequence.into())))).await.unwrap();
     }
     // Without the answer of the process, as after a minute.
-    let Some(answer) = server.command(&["KEYS", "*consumers:*"]).lines().next().map(str::to_owned) else {
+    let Some(answer) = server.command(&["KEYS", "*:answers:*"]).lines().next().map(str::to_owned) else {
         panic!()
     };
     server.command(&["DEL", &answer]);

@@ -66,19 +66,6 @@ async fn a_resent_call_counts_once() {
     assert_eq!(used(&link, &policy, 2).await, 2);
 }
 
-/// A call that was held up on its way, while its repetition and the next one went through, is not applied any more.
-#[tokio::test]
-async fn an_overtaken_call_does_nothing() {
-    let link = link(&RedisServer::shared().url());
-    let policy = policy("overtaken", &["10 / day bucket"]);
-    let one = |sequence| call(sequence, vec![take(vec![charge(&policy, "")], sequence.into())]);
-    send_one(&link, one(7)).await.unwrap();
-    send_one(&link, one(8)).await.unwrap();
-    let error = send_one(&link, one(7)).await.unwrap_err();
-    assert_eq!(error.retry, Retry::Useless);
-    assert_eq!(used(&link, &policy, 9).await, 2);
-}
-
 /// Two writers have sequences of their own.
 #[tokio::test]
 async fn writers_do_not_confuse_their_calls() {

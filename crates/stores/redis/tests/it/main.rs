@@ -8,6 +8,7 @@ mod consumers;
 mod consumers_broken;
 mod consumers_engine;
 mod denials;
+mod failover;
 mod full;
 mod golden_bytes;
 mod link;
