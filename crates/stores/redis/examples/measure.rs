@@ -1,4 +1,5 @@
-//! What a take in Redis costs: takes a second, and the processor time of the server for each, the network's included.
+//! What a take in Redis costs: takes a second, the processor time of the server for each, the network's included, and the
+//! memory of an account, what is kept for retries included.
 //!
 //! `cargo run --release -p tollway-redis --example measure`, with redis-server installed.
 #![allow(
@@ -53,6 +54,7 @@ fn main() {
 
 async fn measure(name: &str, limits: &[&str], lines: u64) {
     let server = RedisServer::start();
+    let empty = memory(&server);
     let store = Arc::new(RedisStore::open(&server.url()).unwrap());
     let policy = Arc::new(Policy::new("measured", limits.iter().copied()).unwrap());
     let permits = Arc::new(AtomicU64::new(0));
@@ -82,13 +84,21 @@ async fn measure(name: &str, limits: &[&str], lines: u64) {
         .map(|name| seconds(&stats, name))
         .iter()
         .sum();
+    let held = memory(&server).saturating_sub(empty);
     println!(
-        "{name:28} {:8.0} takes/s  {:5.1} takes a call  {:6.1} us a call  {:5.1} us a take",
+        "{name:28} {:8.0} takes/s  {:5.1} takes a call  {:6.1} us a call  {:5.1} us a take  {:8.0} bytes an account",
         takes as f64 / LASTS.as_secs_f64(),
         takes as f64 / calls as f64,
         busy * 1e6 / calls as f64,
         busy * 1e6 / takes as f64,
+        held as f64 / lines as f64,
     );
+}
+
+/// What the server holds, as it says.
+fn memory(server: &RedisServer) -> u64 {
+    let info = server.command(&["INFO", "memory"]);
+    info.lines().find_map(|line| line.strip_prefix("used_memory:")).unwrap().trim().parse().unwrap()
 }
 
 fn count((_, rest): (&str, &str)) -> u64 {

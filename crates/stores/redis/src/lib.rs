@@ -27,6 +27,7 @@ mod account_list;
 mod address;
 mod call_batch;
 mod clock;
+mod common_take;
 mod connection;
 mod consumers;
 mod copies;

@@ -23,6 +23,7 @@ use tollway_core::{
     Terms,
 };
 
+use crate::common_take::from_one;
 use crate::pack::Fields;
 use crate::request::RequestTables;
 use crate::run::permits;
@@ -171,9 +172,4 @@ fn asked(charges: &[Charge]) -> u64 {
         amounts.fold(print, |print, (limit, amount)| print.number(limit.identity().into()).number(amount))
     };
     in_key_order.iter().fold(Fingerprint::new(), with_charge).finish()
-}
-
-/// An index as the script counts.
-fn from_one(index: Option<usize>) -> u64 {
-    index.and_then(|index| u64::try_from(index).ok()).map_or(0, |index| index.saturating_add(1))
 }

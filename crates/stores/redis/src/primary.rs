@@ -54,7 +54,8 @@ mod tests {
     #[test]
     fn restarts_and_promotions_are_other_primaries() {
         let info = |run: &str, replication: &str| {
-            let text = format!("# Server\r\nrun_id:{run}\r\n# Replication\r\nmaster_replid:{replication}\r\n");
+            let text =
+                format!("# Server\r\nrun_id:{run}\r\n# Replication\r\nmaster_replid:{replication}\r\n");
             Primary::from_info(&text).unwrap()
         };
         assert_eq!(info("a", "b"), info("a", "b"));

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! {grace, answer_kept, connection?, command?, read?, primary?, recalled?, now?, shared?, full?, policies: [policy], calls: [call]}
-//! call:      {sequence, operations: [operation], shares?, refunds_again?, makes_no_shared?}
+//! call:      as in common_take.rs, or {sequence, operations: [operation], shares?, refunds_again?, makes_no_shared?}
 //! policy:    {shadow, forgets, edge, max_wait, may_book, holds_slots, limits: [limit]}
 //! limit:     {kind, identity, amount, capacity, period, refill_time of a bucket, windows of a calendar}
 //!            the amount of an adaptive limit is its first rate, in millionths of a call a second
@@ -22,6 +22,7 @@ use tollway_core::{
 };
 use tollway_remote::{ANSWER_KEPT, Call};
 
+use crate::common_take::pack_common_take;
 use crate::copies::{Copies, Recalled};
 use crate::keys::Keys;
 use crate::operation::pack_run;
@@ -101,7 +102,9 @@ impl Requests {
                 // Those that only look whether they share make no shared account.
                 let makes_shared = matches!(sending.new_keys, NewKeys::Share { .. }) || shares(call);
                 let may_share = !makes_shared || room.may_share(call);
-                packer.map(|fields| pack_call(fields, call, &tables, sending, may_share));
+                if sending.new_keys != NewKeys::Make || !pack_common_take(packer, call, &tables) {
+                    packer.map(|fields| pack_call(fields, call, &tables, sending, may_share));
+                }
             });
         });
         let answers = match (turn, calls) {
@@ -202,11 +205,7 @@ pub(crate) struct RequestTables<'a> {
 
 impl<'a> RequestTables<'a> {
     fn of(calls: &[&'a Call]) -> Self {
-        let mut tables = Self {
-            accounts: Vec::new(),
-            index_of: HashMap::new(),
-            policies: Vec::new(),
-        };
+        let mut tables = Self { accounts: Vec::new(), index_of: HashMap::new(), policies: Vec::new() };
         let runs = calls.iter().flat_map(|call| runs(&call.operations));
         for charge in runs.filter_map(|run| run.first()).flat_map(|operation| &operation.charges) {
             if tables.policy(charge).is_none() {

@@ -1,6 +1,8 @@
 //! Limits set at run time: kept in the store, followed by every process that shares it.
 
 use std::future::Future;
+use std::hash::{BuildHasher, RandomState};
+use std::num::NonZeroU32;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -17,6 +19,12 @@ use crate::{Limiter, Pending, TakeError};
 
 /// How often the store of a busy limiter is polled for limits set by other processes.
 const FOLLOW_INTERVAL: Duration = Duration::from_secs(1);
+
+/// How often the settings may be read by all limiters together: a node of DynamoDB serves 3,000 reads of an item a second.
+const READS_PER_SECOND_MAX: u32 = 1_000;
+
+/// The longest time between two reads of a busy limiter, however many there are: changes are followed within ten seconds.
+const FOLLOW_INTERVAL_MAX: Duration = Duration::from_secs(9);
 
 /// The same for an idle limiter: each poll is a request that some stores bill.
 const FOLLOW_INTERVAL_IDLE: Duration = Duration::from_secs(30);
@@ -220,18 +228,35 @@ pub(crate) fn follow_in_background(registry: &Arc<Registry>) {
             if !poll_once(&registry, registers).await {
                 return;
             }
-            tokio::time::sleep(FOLLOW_INTERVAL).await;
+            let interval = follow_interval(limiters(&registry), RandomState::new().hash_one(0));
+            tokio::time::sleep(interval).await;
             // An idle limiter registers, too.
             if !std::mem::replace(&mut registers, true) {
                 continue;
             }
             if !has_queued_takes(&registry) {
-                let idle = FOLLOW_INTERVAL_IDLE.saturating_sub(FOLLOW_INTERVAL);
+                let idle = FOLLOW_INTERVAL_IDLE.saturating_sub(interval);
                 // In use, or idle for that long: the poll is due either way.
                 let _ = tokio::time::timeout(idle, activity.noted()).await;
             }
         }
     });
+}
+
+/// How many limiters share the store, as it last said.
+fn limiters(registry: &Weak<Registry>) -> Option<NonZeroU32> {
+    registry.upgrade()?.state().fallback.limiters.known()
+}
+
+/// After how long a limiter in use reads the settings again: a second, or more where so many read them that they would be a load of
+/// their own. Up to a tenth less, by `random`, so that limiters that started together do not stay together.
+fn follow_interval(limiters: Option<NonZeroU32>, random: u64) -> Duration {
+    let limiters = limiters.map_or(1, NonZeroU32::get);
+    let spaced = FOLLOW_INTERVAL.saturating_mul(limiters) / READS_PER_SECOND_MAX;
+    let interval = spaced.clamp(FOLLOW_INTERVAL, FOLLOW_INTERVAL_MAX);
+    let jitter = interval.as_micros() / 10;
+    let earlier = u128::from(random).checked_rem(jitter).unwrap_or(0);
+    interval.saturating_sub(Duration::from_micros(u64::try_from(earlier).unwrap_or(0)))
 }
 
 /// A raised limit may end the wait of a queued take, which does not use the store meanwhile.
@@ -246,4 +271,23 @@ async fn poll_once(registry: &Weak<Registry>, registers: bool) -> bool {
         tracing::debug!(%error, "the limits that are set could not be read");
     }
     true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// G7: ten thousand limiters read the settings about a thousand times a second, and follow a change within ten seconds.
+    #[test]
+    fn many_limiters_read_the_settings_less_often() {
+        for (limiters, longest) in
+            [(0, 1_000), (1, 1_000), (1_000, 1_000), (4_000, 4_000), (10_000, 9_000), (100_000, 9_000)]
+        {
+            let longest = Duration::from_millis(longest);
+            for random in [0, 1, 12_345, u64::MAX] {
+                let interval = follow_interval(NonZeroU32::new(limiters), random);
+                assert!(interval <= longest && interval > longest * 9 / 10, "{limiters}: {interval:?}");
+            }
+        }
+    }
 }

@@ -217,9 +217,18 @@ local function problem_of(problem)
   return redis.error_reply((string.find(said, "^@") and "ERR " or "LINE ") .. said)
 end
 
+-- The common call in its long form: see common_take.rs.
+local function spell_out(call)
+  local amounts = {}
+  for i = 7, #call do amounts[i - 6] = call[i] end
+  local party = { line = call[2], policy = call[3], charges = amounts }
+  local take = { verb = "take", permit = call[6], max_wait = call[4], readings = call[5], parties = { party } }
+  return { sequence = call[1], operations = { take } }
+end
+
 local answers = {}
 for number, call in ipairs(request.calls) do
-  local ok, answer = pcall(answer_to, call)
+  local ok, answer = pcall(answer_to, call[1] and spell_out(call) or call)
   if not ok then answer = type(answer) == "table" and answer.window_at or problem_of(answer) end
   answers[number] = answer
 end

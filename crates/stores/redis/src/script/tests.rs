@@ -93,8 +93,12 @@ fn send(
     operations: Vec<Operation>,
     (kind, instead): (&str, &str),
 ) -> Result<Outcomes, StoreError> {
-    let requests =
-        Requests { keys: Keys::new("tollway:", writer), grace: GRACE, calendars: Calendars::default(), copies: Copies::default() };
+    let requests = Requests {
+        keys: Keys::new("tollway:", writer),
+        grace: GRACE,
+        calendars: Calendars::default(),
+        copies: Copies::default(),
+    };
     let tag = Tag::of(&operations[0]).unwrap();
     let call = Arc::new(Call { tag, sequence: 1, again: false, operations: operations.into() });
     let sending = Sending { new_keys: NewKeys::Make, slots: Slots::One, now: Some(NOW) };
@@ -172,7 +176,12 @@ fn send_takes(
     subject: &str,
     count: u128,
 ) -> Result<Outcomes, StoreError> {
-    let requests = Requests { keys: Keys::new("tollway:", 7), grace: GRACE, calendars: Calendars::default(), copies: Copies::default() };
+    let requests = Requests {
+        keys: Keys::new("tollway:", 7),
+        grace: GRACE,
+        calendars: Calendars::default(),
+        copies: Copies::default(),
+    };
     let policy = Arc::new(Policy::new("turns", ["1000 / day"]).unwrap());
     let charge = Charge::new(policy, Subject::new(subject).unwrap());
     let take = |permit| Operation::one(charge.clone(), Action::Take(Terms::now(PermitId(permit))));

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, missing_docs, reason = "a test fails by panicking")]
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use redis::{Connection, ConnectionLike};
 use tollway_core::{
@@ -58,7 +59,8 @@ impl Rig {
     }
 
     fn apply(&self, process: usize, operation: &Operation) -> [Outcome; 2] {
-        let one = |store: &dyn Store| wait_for(store.apply(std::slice::from_ref(operation))).unwrap().remove(0);
+        let one =
+            |store: &dyn Store| wait_for(store.apply(std::slice::from_ref(operation))).unwrap().remove(0);
         [one(&self.processes[process]), one(&self.plain)]
     }
 
@@ -171,6 +173,44 @@ fn ids_are_told() {
     };
     assert_eq!(permit(&granted), permit(&again));
     assert_eq!(rig.used(0, &charge), [1, 1]);
+}
+
+/// B1: of what a replica had not received, hardly anything is granted twice while the processes that were told are alive. All
+/// take as fast as they can; the calls stop while no server answers.
+#[test]
+fn hardly_anything_is_granted_twice_after_a_failover() {
+    const LIMIT: u64 = 6_000;
+    let rig = Rig::with_processes(8);
+    let charge = charge("lagging", &[&format!("{LIMIT} / day")]);
+    let granted = AtomicU64::new(0);
+    let take_until = |enough: u64| {
+        std::thread::scope(|scope| {
+            for (number, process) in rig.processes.iter().enumerate() {
+                let (charge, granted) = (&charge, &granted);
+                scope.spawn(move || {
+                    let mut permit = (u128::from(enough) << 64) + ((number as u128) << 32);
+                    while granted.load(Ordering::Relaxed) < enough {
+                        permit += 1;
+                        let action = Action::Take(Terms::now(PermitId(permit)));
+                        let take = [Operation::one(charge.clone(), action)];
+                        if !is_granted(&wait_for(process.apply(&take)).unwrap()[0]) {
+                            break;
+                        }
+                        granted.fetch_add(1, Ordering::Relaxed);
+                    }
+                });
+            }
+        });
+    };
+    take_until(LIMIT / 2);
+    let replicated = rig.snapshot();
+    take_until(LIMIT * 3 / 4);
+    rig.fail_over(&replicated);
+    rig.reconnect();
+    take_until(u64::MAX >> 1);
+    let (granted, forgotten) = (granted.into_inner(), LIMIT / 4);
+    assert!(granted >= LIMIT, "{granted}");
+    assert!(granted - LIMIT <= forgotten / 20, "{} of {forgotten} were granted twice", granted - LIMIT);
 }
 
 /// A window that is over is not told: the next one begins empty.
