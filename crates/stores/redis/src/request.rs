@@ -38,7 +38,7 @@ pub(crate) const GRACE: Duration = Duration::from_secs(1);
 
 /// Calls, ready to be sent.
 pub(crate) struct Request {
-    /// The key of the answers that are kept, then the keys of the accounts.
+    /// The key of the answers that are kept, or one for each call, then the keys of the accounts.
     pub(crate) keys: Vec<String>,
     /// The rest, packed.
     pub(crate) packed: Vec<u8>,
@@ -64,8 +64,8 @@ pub(crate) struct Sending {
 }
 
 impl Requests {
-    /// The request of calls, with the calendar windows of these times. Without a turn it has one call, whose account's slot has
-    /// the answer's key.
+    /// The request of calls, with the calendar windows of these times. Without a turn the answer of each call has a key of its
+    /// own, in the slot of its account.
     pub(crate) fn of(
         &self,
         calls: &[&Call],
@@ -74,7 +74,7 @@ impl Requests {
         sending: Sending,
         room: &Room,
     ) -> Request {
-        let tables = RequestTables::of(calls);
+        let tables = RequestTables::of(calls, if turn.is_some() { 1 } else { calls.len() });
         let mut packer = Packer::default();
         packer.map(|fields| {
             fields.number("grace", millis(self.grace));
@@ -107,12 +107,11 @@ impl Requests {
                 }
             });
         });
-        let answers = match (turn, calls) {
-            (None, [call, ..]) => self.keys.writer(call.tag.account()),
-            _ => self.keys.answers(),
+        let mut keys: Vec<String> = match turn {
+            Some(_) => vec![self.keys.answers()],
+            None => calls.iter().map(|call| self.keys.writer(call.tag.account())).collect(),
         };
-        let accounts = tables.accounts.iter().map(|account| self.keys.account(account));
-        let mut keys: Vec<String> = std::iter::once(answers).chain(accounts).collect();
+        keys.extend(tables.accounts.iter().map(|account| self.keys.account(account)));
         if sending.new_keys != NewKeys::Make {
             keys.extend(tables.accounts.iter().map(|account| {
                 self.keys.shared_account(number(&account.subject, sending.slots), &account.policy)
@@ -196,16 +195,19 @@ fn pack_call(
     });
 }
 
-/// The accounts and policies of a request, each once. The script counts from 1; the key of the answers comes first.
+/// The accounts and policies of a request, each once. The script counts from 1; the keys of answers come first.
 pub(crate) struct RequestTables<'a> {
+    /// How many keys of answers there are.
+    answers: usize,
     accounts: Vec<AccountKey>,
     index_of: HashMap<(&'a Name, &'a Subject), usize>,
     policies: Vec<&'a Arc<Policy>>,
 }
 
 impl<'a> RequestTables<'a> {
-    fn of(calls: &[&'a Call]) -> Self {
-        let mut tables = Self { accounts: Vec::new(), index_of: HashMap::new(), policies: Vec::new() };
+    fn of(calls: &[&'a Call], answers: usize) -> Self {
+        let mut tables =
+            Self { answers, accounts: Vec::new(), index_of: HashMap::new(), policies: Vec::new() };
         let runs = calls.iter().flat_map(|call| runs(&call.operations));
         for charge in runs.filter_map(|run| run.first()).flat_map(|operation| &operation.charges) {
             if tables.policy(charge).is_none() {
@@ -223,7 +225,7 @@ impl<'a> RequestTables<'a> {
     /// The index of the charge's account among the keys.
     pub(crate) fn account(&self, charge: &Charge) -> Option<usize> {
         let index = self.index_of.get(&(charge.policy.name(), &charge.subject))?;
-        Some(index + 1)
+        Some(self.answers.saturating_add(*index))
     }
 
     /// Which of the policies is the charge's, as it was when the operation was made.

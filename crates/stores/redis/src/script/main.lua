@@ -1,7 +1,7 @@
 -- Calls of one command, applied one after the other: each reads its accounts, applies its operations in order, and writes
 -- the changes before the next call begins.
 --
--- KEYS are the key of the answers that are kept, and accounts. ARGV[1] is the request: see request.rs.
+-- KEYS are the key of the answers that are kept, or one for each call, and accounts. ARGV[1] is the request: see request.rs.
 -- Answers for each call its outcomes, packed; or, with nothing changed, a time whose calendar windows must be sent as
 -- well; or an error. Then come the accounts that were written, packed: {account, its value, ...}.
 
@@ -108,24 +108,32 @@ end
 
 -- The answers of this process's calls, in case they are lost: {connection, kept} packed one after the other, where kept is
 -- {command, at, first, last, answers} of each command: its number, its time, the first and last of its calls, and
--- {sequence, answer, ...} packed. A later command says which were read; without a word about that, all were.
-local connection, kept = 0, {}
-if values[1] then connection, kept = unpack_text(values[1]) end
-local unread, unread_bytes, fresh = {}, 0, {}
+-- {sequence, answer, ...} packed. A later command says which were read; without a word about that, all were, and each call has a
+-- record of its own, for one account.
+local records = {}
 
-local function drop_read_answers()
-  local read, oldest = {}, now - request.answer_kept * 1000
+local function drop_read_answers(record)
+  local kept, unread, read, oldest = record.kept, record.unread, {}, now - request.answer_kept * 1000
   for _, command in ipairs(request.read) do read[command] = true end
   for i = 1, #kept, 5 do
     if kept[i + 1] > oldest and not read[kept[i]] then
       for j = i, i + 4 do unread[#unread + 1] = kept[j] end
-      unread_bytes = unread_bytes + #kept[i + 4]
+      record.bytes = record.bytes + #kept[i + 4]
     end
   end
 end
-if request.read and kept[1] then drop_read_answers() end
 
-local function answer_before(sequence)
+local function record_of(number)
+  local at = request.read and 1 or number
+  if records[at] then return records[at] end
+  local record = { at = at, connection = 0, kept = {}, unread = {}, bytes = 0, fresh = {} }
+  if values[at] then record.connection, record.kept = unpack_text(values[at]) end
+  if request.read and record.kept[1] then drop_read_answers(record) end
+  records[at] = record
+  return record
+end
+
+local function answer_before(kept, sequence)
   for i = 1, #kept, 5 do
     if kept[i + 2] <= sequence and sequence <= kept[i + 3] then
       local answers = unpack_text(kept[i + 4])
@@ -138,34 +146,35 @@ end
 
 -- Why a call that was not applied yet is not applied now either, if there is a reason: a later one was applied, so that this
 -- is a copy that was held up on its way; or too many answers are unread.
-local function held_up(call)
-  if request.read and connection > request.connection then
+local function held_up(record, sequence)
+  if request.read and record.connection > request.connection then
     return redis.error_reply("OUTDATED connection: this process has used a newer one")
-  elseif not request.read and kept[1] and kept[4] > call.sequence then
+  elseif not request.read and record.kept[4] > sequence then
     return redis.error_reply("OVERTAKEN by a later call of the same writer")
-  elseif unread_bytes > UNREAD_BYTES_MAX then
+  elseif record.bytes > UNREAD_BYTES_MAX then
     return redis.error_reply("BUSY this process has read too few of its answers")
   end
 end
 
 -- Notes the answer of a call that has changed something. A full server gets no new key for that: what is sent again then
 -- counts twice.
-local function keep_answer(call, answer)
-  if values[1] or not is_full then fresh[#fresh + 1], fresh[#fresh + 2] = call.sequence, answer end
+local function keep_answer(record, call, answer)
+  local fresh = record.fresh
+  if values[record.at] or not is_full then fresh[#fresh + 1], fresh[#fresh + 2] = call.sequence, answer end
   return answer
 end
 
-local function write_answers()
-  local first, last = fresh[1], fresh[1]
+local function write_answers(record)
+  local fresh, unread = record.fresh, record.unread
+  local first, last, count = fresh[1], fresh[1], #unread
   for i = 3, #fresh, 2 do first, last = min(first, fresh[i]), max(last, fresh[i]) end
-  local count = #unread
   unread[count + 1], unread[count + 2], unread[count + 3], unread[count + 4] = request.command or 0, now, first, last
   unread[count + 5] = pack(fresh)
-  redis.call("SET", KEYS[1], pack(request.connection or 0, unread), "PX", request.answer_kept)
+  redis.call("SET", KEYS[record.at], pack(request.connection or 0, unread), "PX", request.answer_kept)
 end
 
 -- The common call: one operation on one account.
-local function answer_to_one(call, operation, charge)
+local function answer_to_one(record, call, operation, charge)
   local at = charge.line
   charge.policy = request.policies[charge.policy]
   local account, was_raised = open(at, charge.policy)
@@ -177,13 +186,14 @@ local function answer_to_one(call, operation, charge)
   local answer = pack({ outcome })
   if not has_changed or own[1].expires == 0 then return answer end
   write(at, own[1])
-  return keep_answer(call, answer)
+  return keep_answer(record, call, answer)
 end
 
-local function answer_to(call)
+local function answer_to(call, number)
+  local record, sequence = record_of(number), call.sequence
   -- A call that was applied before, and whose answer was lost, counts once.
-  if kept[1] then
-    local answer = answer_before(call.sequence) or held_up(call)
+  if record.kept[1] then
+    local answer = answer_before(record.kept, sequence) or held_up(record, sequence)
     if answer then return answer end
   end
   if call.refunds_again then
@@ -195,18 +205,18 @@ local function answer_to(call)
   end
   local operation = call.operations[1]
   if #call.operations == 1 and #operation.parties == 1 then
-    return answer_to_one(call, operation, operation.parties[1])
+    return answer_to_one(record, call, operation, operation.parties[1])
   end
   local outcomes, accounts, changed = apply_all(call)
-  local answer, kept = pack(outcomes), false
+  local answer, has_written = pack(outcomes), false
   for at, has_changed in pairs(changed) do
     -- A shadow that would have denied a new subject has left nothing to keep.
     if has_changed and accounts[at].expires > 0 then
       write(at, accounts[at])
-      kept = true
+      has_written = true
     end
   end
-  return kept and keep_answer(call, answer) or answer
+  return has_written and keep_answer(record, call, answer) or answer
 end
 
 -- What went wrong, as an error of the server's: those have a code in front, and older servers an @ before it. What else
@@ -228,12 +238,12 @@ end
 
 local answers = {}
 for number, call in ipairs(request.calls) do
-  local ok, answer = pcall(answer_to, call[1] and spell_out(call) or call)
+  local ok, answer = pcall(answer_to, call[1] and spell_out(call) or call, number)
   if not ok then answer = type(answer) == "table" and answer.window_at or problem_of(answer) end
   answers[number] = answer
 end
-if fresh[1] then
-  write_answers()
-  answers[#answers + 1] = pack(written)
+for _, record in pairs(records) do
+  if record.fresh[1] then write_answers(record) end
 end
+if written[1] then answers[#answers + 1] = pack(written) end
 return answers
