@@ -4,13 +4,14 @@
 //! `body_memory` bounds incomplete ones, `for_proxy` puts a denial into headers, `problem` is an error, `openapi` describes
 //! everything. `caller_check` refuses foreign web pages and names, `cors` lets allowed pages read, `host_port` parses a name.
 //! `take`, `permit`, `observe` and `authorize` handle requests. `new_streams` answers HTTP/2 streams together,
-//! `control_frames` closes connections that flood. `handled` lets a handler answer, after the same checks and that of
+//! `control_frames` closes connections that flood, as seen by `checked_stream`. `handled` lets a handler answer, after the same checks and that of
 //! `framing` (bodies that have two lengths): all requests of a gateway, and those of the administration that have no route here.
 
 pub(crate) mod authorize;
 mod body;
 mod body_memory;
 pub(crate) mod caller_check;
+mod checked_stream;
 mod control_frames;
 mod cors;
 pub(crate) mod for_proxy;
@@ -66,6 +67,7 @@ use crate::bounds::{
 use crate::connection::Caller;
 use crate::grpc;
 use crate::worker::{ConnectionDeadlines, Worker, yield_before_park};
+use checked_stream::CheckedStream;
 use control_frames::ControlFrameLimit;
 use framing::{FramingCheck, TwoLengths};
 use handled::Handling;
@@ -110,12 +112,12 @@ pub(crate) async fn serve(
     caller: Caller,
 ) {
     let deadlines = Rc::clone(&caller.deadlines);
-    let stream = ControlFrameLimit::new(stream, worker, caller.listener);
+    let stream = CheckedStream::new(stream, ControlFrameLimit::new(worker, caller.listener));
     let builder = &worker.http.builder;
     match Handling::of(worker, caller.listener) {
         Some(handling) => {
             let two_lengths = TwoLengths::default();
-            let stream = TokioIo::new(FramingCheck::new(stream, &two_lengths));
+            let stream = TokioIo::new(CheckedStream::new(stream, FramingCheck::new(&two_lengths)));
             let service = service_fn(|request| {
                 let (worker, caller, handling) = (Rc::clone(worker), caller.clone(), handling.clone());
                 let has_two_lengths = two_lengths.get();

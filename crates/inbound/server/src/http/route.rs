@@ -1,7 +1,7 @@
 //! The table of all routes: path, endpoint, required access, and what is checked of the caller.
 
 use hyper::Method;
-use tollway_inbound::escapes::percent_decode;
+use tollway_inbound::paths::path_parameters;
 
 use super::caller_check::CallerCheck;
 use super::problem::Problem;
@@ -139,7 +139,7 @@ pub(crate) fn routes(kind: ListenerKind) -> impl Iterator<Item = &'static Route>
 
 /// Whether a route has this path, whatever its method.
 pub(crate) fn has_path(kind: ListenerKind, path: &str) -> bool {
-    routes(kind).any(|route| matches(route.path, path).is_some())
+    routes(kind).any(|route| path_parameters(route.path, path).is_some())
 }
 
 /// A route with the values of its parameters.
@@ -154,7 +154,7 @@ pub(crate) fn find(kind: ListenerKind, method: &Method, path: &str) -> Result<Fo
     let method = if method == Method::HEAD { &Method::GET } else { method };
     let mut allowed = Vec::new();
     for route in routes(kind) {
-        let Some(parameters) = matches(route.path, path) else { continue };
+        let Some(parameters) = path_parameters(route.path, path) else { continue };
         if route.method == method {
             return Ok(Found { route, parameters });
         }
@@ -166,23 +166,6 @@ pub(crate) fn find(kind: ListenerKind, method: &Method, path: &str) -> Result<Fo
         return Err(Problem::no_such_path(path, &known));
     }
     Err(Problem::wrong_method(&allowed))
-}
-
-/// The values of the parameters, if the path has this form.
-fn matches(form: &str, path: &str) -> Option<Vec<String>> {
-    if !form.contains('{') {
-        return (form == path).then(Vec::new);
-    }
-    let (mut parts, mut parameters) = (path.split('/'), Vec::new());
-    for part in form.split('/') {
-        let given = parts.next()?;
-        if part.starts_with('{') {
-            parameters.push(percent_decode(given)?);
-        } else if part != given {
-            return None;
-        }
-    }
-    parts.next().is_none().then_some(parameters)
 }
 
 #[cfg(test)]
