@@ -31,7 +31,7 @@ pub(crate) enum Destination {
     Sns(Topic),
 }
 
-/// What came of one attempt.
+/// The result of one attempt.
 pub(crate) enum DeliveryOutcome {
     Delivered,
     /// Another attempt would end the same way.

@@ -269,6 +269,8 @@ impl<'l> Take<'l, Tries> {
         }
     }
 
+    // Out of line, it moves the take twice.
+    #[inline(always)]
     fn taken_fast(self, decided: FastDecision) -> Result<Taken<'l>, Self> {
         match (self.bound, decided) {
             (Err(error), _) => Err(Self { bound: Err(error), ..self }),
