@@ -33,7 +33,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 use arguments::{Arguments, Group};
 use clap::Parser;
-use report::Report;
+use report::BenchReport;
 
 /// A group that this version does not support; clap uses the same code for invalid arguments.
 const EXIT_USAGE: u8 = 2;
@@ -93,7 +93,7 @@ fn run(arguments: &Arguments) -> Result<ExitCode> {
     })
 }
 
-fn aws(quick: bool) -> Result<Report> {
+fn aws(quick: bool) -> Result<BenchReport> {
     let mut report = stores::dynamo::measure(quick)?;
     sqs::measure(quick, &mut report)?;
     Ok(report)

@@ -12,7 +12,7 @@ use tokio::time::{Instant, sleep};
 const PAUSE: Duration = Duration::from_millis(2);
 
 /// No queue takes that long for the work of a round.
-const PATIENCE: Duration = Duration::from_secs(300);
+const TIMEOUT: Duration = Duration::from_secs(300);
 
 /// How many jobs have been through the handler of the second stage. Clones share the count.
 #[derive(Clone, Debug, Default)]
@@ -31,7 +31,7 @@ impl Finished {
         let started = Instant::now();
         while self.0.load(Ordering::Relaxed) < jobs || unrecorded().await? {
             let finished = self.0.load(Ordering::Relaxed);
-            ensure!(started.elapsed() < PATIENCE, "only {finished} of {jobs} jobs are through");
+            ensure!(started.elapsed() < TIMEOUT, "only {finished} of {jobs} jobs are through");
             sleep(PAUSE).await;
         }
         Ok(started.elapsed())

@@ -7,7 +7,7 @@ use anyhow::{Context, Result, ensure};
 
 use crate::contender::Contender;
 use crate::keys::Keys;
-use crate::report::{Better, Report, Row};
+use crate::report::{BenchReport, Better, Row};
 use crate::rivals::{governor, leaky_bucket, limitador, throttlecrab, tollway};
 use crate::valgrind;
 use crate::work::{Time, Work};
@@ -88,7 +88,7 @@ pub(crate) fn count(name: &str, takes: usize) -> Result<()> {
 }
 
 /// Granted takes compared with two rivals if quick; else all.
-pub(crate) fn measure(quick: bool, report: &mut Report) -> Result<()> {
+pub(crate) fn measure(quick: bool, report: &mut BenchReport) -> Result<()> {
     if !valgrind::is_installed() {
         report.note("Instructions and allocations are left out: valgrind is not installed.".to_owned());
         return Ok(());

@@ -11,7 +11,7 @@ use anyhow::Result;
 pub(crate) use counts::count;
 
 use crate::machine;
-use crate::report::Report;
+use crate::report::BenchReport;
 use crate::rounds::Effort;
 
 pub(crate) const GROUP: &str = "engine";
@@ -19,10 +19,10 @@ pub(crate) const GROUP: &str = "engine";
 const RIVALS: &[&str] = &["governor", "leaky-bucket", "throttlecrab", "limitador"];
 
 /// Everything, in about three minutes, or in less than 45 seconds if quick.
-pub(crate) fn measure(quick: bool) -> Result<Report> {
+pub(crate) fn measure(quick: bool) -> Result<BenchReport> {
     let (rounds, round_ms, wait_seconds) = if quick { (7, 10, 2) } else { (40, 15, 5) };
     let effort = Effort { rounds, round: Duration::from_millis(round_ms) };
-    let mut report = Report::new(GROUP, RIVALS);
+    let mut report = BenchReport::new(GROUP, RIVALS);
     if let Some(load) = machine::load() {
         report.note(format!(
             "Load of the machine before the run: {load:.1}. On a machine that is not idle two threads do not always run at \

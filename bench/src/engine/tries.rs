@@ -4,7 +4,7 @@ use anyhow::Result;
 
 use crate::contender::Contender;
 use crate::keys::{Keys, VISITS};
-use crate::report::{Better, Report, Row, Wanted};
+use crate::report::{BenchReport, Better, Row, Wanted};
 use crate::rivals::{governor, leaky_bucket, limitador, throttlecrab, tollway};
 use crate::rounds::{Effort, duel};
 use crate::work::{Time, Work};
@@ -21,7 +21,7 @@ const WANTED_OF_LIMITADOR: f64 = 0.2;
 /// Six limits at most this much of one limit's time.
 const WANTED_OF_ONE_LIMIT: f64 = 1.8;
 
-pub(crate) fn measure(effort: Effort, report: &mut Report) -> Result<()> {
+pub(crate) fn measure(effort: Effort, report: &mut BenchReport) -> Result<()> {
     let time = Time::Machine;
     for keys in [Keys::new(1, VISITS), Keys::new(MANY_KEYS, VISITS)] {
         let one = Work::OneLimit;
@@ -63,7 +63,7 @@ pub(crate) fn measure(effort: Effort, report: &mut Report) -> Result<()> {
 
 /// The cost of a take that needs more than a policy and a subject, compared with one that does not. Rivals have no such
 /// takes, so no rows here.
-fn slow_path(effort: Effort, report: &mut Report) -> Result<()> {
+fn slow_path(effort: Effort, report: &mut BenchReport) -> Result<()> {
     let (time, keys) = (Time::Machine, Keys::new(MANY_KEYS, VISITS));
     let mut one_limit = tollway::contender(Work::OneLimit, time, &keys).warm_up();
     one_limit.name = "tollway plain take";
@@ -73,7 +73,7 @@ fn slow_path(effort: Effort, report: &mut Report) -> Result<()> {
     Ok(())
 }
 
-fn against(ours: &Contender, rival: &Contender, effort: Effort, report: &mut Report) -> Result<()> {
+fn against(ours: &Contender, rival: &Contender, effort: Effort, report: &mut BenchReport) -> Result<()> {
     let (work, keys) = (ours.work, &ours.keys);
     for threads in THREADS {
         let case = format!("{}, {}, {}", work.label(), keys.label(), threads_label(threads));

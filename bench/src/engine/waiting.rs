@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tokio::runtime::Builder;
 
-use crate::report::{Better, Report, Row, Wanted};
+use crate::report::{BenchReport, Better, Row, Wanted};
 use crate::rivals::{Waiter, governor, leaky_bucket, tollway};
 use crate::stopwatch::Stopwatch;
 
@@ -24,7 +24,7 @@ struct Outcome {
     grants: Vec<u32>,
 }
 
-pub(crate) fn measure(duration: Duration, report: &mut Report) {
+pub(crate) fn measure(duration: Duration, report: &mut BenchReport) {
     let seconds = duration.as_secs();
     report.note(format!(
         "Waiting: {TASKS} tasks on {WORKER_THREADS} worker threads take in a loop for {seconds} s, from one limit of \
@@ -40,7 +40,7 @@ pub(crate) fn measure(duration: Duration, report: &mut Report) {
     }
 }
 
-fn compare(rival: &str, ours: &Outcome, theirs: &Outcome, report: &mut Report) {
+fn compare(rival: &str, ours: &Outcome, theirs: &Outcome, report: &mut BenchReport) {
     let mut row = |case, unit, better, wanted: Option<f64>, figure: fn(&Outcome) -> f64| {
         let row = Row::new(case, rival, unit, better, figure(ours), figure(theirs));
         report.push(row.wanted(wanted.map(Wanted::Ours)));

@@ -18,7 +18,7 @@ use tollway_pipeline::{Engine, SqliteEngine};
 use super::contest::Effort;
 use super::ours::{FIRST, SECOND, enqueue, start};
 use super::programs::Programs;
-use crate::report::{Better, Report, Row, Wanted};
+use crate::report::{BenchReport, Better, Row, Wanted};
 use crate::rounds::median;
 use crate::stopwatch::Lap;
 
@@ -51,7 +51,12 @@ struct Site<'p> {
     folder: tempfile::TempDir,
 }
 
-pub(super) fn measure(programs: &Programs, quick: bool, effort: Effort, report: &mut Report) -> Result<()> {
+pub(super) fn measure(
+    programs: &Programs,
+    quick: bool,
+    effort: Effort,
+    report: &mut BenchReport,
+) -> Result<()> {
     let (jobs, number) = if quick { (JOBS_QUICK, "50,000") } else { (JOBS, "1,000,000") };
     let waiting = format!("{number} jobs waiting");
     let site = Site { programs, folder: tempfile::Builder::new().prefix("tollway-bench-").tempdir()? };

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 
-use crate::report::{Better, Report, Row, Wanted};
+use crate::report::{BenchReport, Better, Row, Wanted};
 use crate::rounds::median;
 
 /// How often the end of a job is committed on its way: once for each stage.
@@ -60,7 +60,7 @@ pub(super) fn contest(
     parts: &[Part<'_>],
     floor: Option<Floor>,
     effort: Effort,
-    report: &mut Report,
+    report: &mut BenchReport,
 ) -> Result<()> {
     // The trial also warms up.
     let trial = 50 + 10 * u64::from(workers);

@@ -19,7 +19,7 @@ use tollway_testkit::servers::PostgresServer;
 pub(crate) use handler::answer_jobs;
 
 use crate::machine;
-use crate::report::Report;
+use crate::report::BenchReport;
 use contest::{Effort, Part, contest};
 
 pub(crate) const GROUP: &str = "pipeline";
@@ -35,11 +35,11 @@ const WANTED_OF_APALIS: f64 = 3.0;
 /// The test kit's server does not wait for its disk; this one does.
 const DURABLE: [&str; 3] = ["fsync=on", "synchronous_commit=on", "max_connections=200"];
 
-pub(crate) fn measure(quick: bool) -> Result<Report> {
+pub(crate) fn measure(quick: bool) -> Result<BenchReport> {
     disk::check()?;
     let (rounds, round_ms) = if quick { (2, 300) } else { (5, 2_000) };
     let effort = Effort { rounds, round: Duration::from_millis(round_ms) };
-    let mut report = Report::new(GROUP, RIVALS);
+    let mut report = BenchReport::new(GROUP, RIVALS);
     let load = machine::load();
     let programs = programs::find()?;
     let server = PostgresServer::start_with(&DURABLE);
@@ -70,7 +70,7 @@ pub(crate) fn measure(quick: bool) -> Result<Report> {
     Ok(report)
 }
 
-fn notes(server: &PostgresServer, load: Option<f64>, effort: Effort, report: &mut Report) {
+fn notes(server: &PostgresServer, load: Option<f64>, effort: Effort, report: &mut BenchReport) {
     let load = load.map_or("unknown".to_owned(), |load| format!("{load:.1}"));
     report.note(format!(
         "Load of the machine before the run: {load}. {} rounds of about {} ms, in alternating order, each on an empty \

@@ -26,7 +26,7 @@ const BATCH: u64 = 1_000;
 const PAUSE: Duration = Duration::from_millis(2);
 
 /// No round takes that long.
-const PATIENCE: Duration = Duration::from_secs(300);
+const TIMEOUT: Duration = Duration::from_secs(300);
 
 pub(super) struct Sqlite;
 
@@ -62,7 +62,7 @@ fn drain(open: impl FnOnce() -> Result<Arc<dyn Engine>>, workers: u32, jobs: u64
         let (runner, finished) = start(engine.clone(), limiter, workers).await?;
         while finished.load(Ordering::Relaxed) < jobs || open_jobs(&*engine).await? > 0 {
             let finished = finished.load(Ordering::Relaxed);
-            ensure!(lap.time() < PATIENCE, "only {finished} of {jobs} jobs are through");
+            ensure!(lap.time() < TIMEOUT, "only {finished} of {jobs} jobs are through");
             tokio::time::sleep(PAUSE).await;
         }
         let took = lap.time();

@@ -5,12 +5,12 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 
-use super::Report;
+use super::BenchReport;
 use super::table::{HEAD, RIGHT, cells};
 use crate::machine;
 
-pub(super) fn section(report: &Report, quick: bool) -> String {
-    let Report { group, rivals, rows, notes } = report;
+pub(super) fn section(report: &BenchReport, quick: bool) -> String {
+    let BenchReport { group, rivals, rows, notes } = report;
     let quick = if quick { " --quick" } else { "" };
     let mut text = format!("    cargo run --profile dist -p tollway-bench -- {group}{quick}\n\n");
     let _ = writeln!(text, "Machine: {}. Rivals: {}.\n", machine::description(), machine::versions(rivals));

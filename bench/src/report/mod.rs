@@ -11,7 +11,7 @@ use anyhow::Result;
 pub(crate) use row::{Better, Row, Wanted};
 
 /// The rows of one group, and notes on the method.
-pub(crate) struct Report {
+pub(crate) struct BenchReport {
     group: &'static str,
     /// The names of their crates.
     rivals: &'static [&'static str],
@@ -19,7 +19,7 @@ pub(crate) struct Report {
     notes: Vec<String>,
 }
 
-impl Report {
+impl BenchReport {
     pub(crate) fn new(group: &'static str, rivals: &'static [&'static str]) -> Self {
         Self { group, rivals, rows: Vec::new(), notes: Vec::new() }
     }

@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 use super::figures::{Figures, threads_at_work};
 use super::load::Load;
 use crate::processor::{threads_of, time_of};
-use crate::report::Report;
+use crate::report::BenchReport;
 
 /// The size of a measurement.
 #[derive(Clone, Copy)]
@@ -28,7 +28,12 @@ pub(super) struct Part {
 }
 
 /// The first participant is Tollway; rows compare it with each of the others. Returns Tollway's result.
-pub(super) fn contest(case: &str, parts: &[Part], effort: Effort, report: &mut Report) -> Result<Figures> {
+pub(super) fn contest(
+    case: &str,
+    parts: &[Part],
+    effort: Effort,
+    report: &mut BenchReport,
+) -> Result<Figures> {
     for part in parts {
         part.load.run(effort.warm_up).with_context(|| format!("{case}, {}", part.name))?;
     }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use super::load::Ran;
-use crate::report::{Better, Report, Row, Wanted};
+use crate::report::{BenchReport, Better, Row, Wanted};
 use crate::rounds::median;
 
 #[derive(Clone, Copy)]
@@ -53,7 +53,7 @@ impl Figures {
         case: &str,
         rival: &str,
         wanted: Option<f64>,
-        report: &mut Report,
+        report: &mut BenchReport,
     ) {
         use Better::{Higher, Lower};
         let mut row = |unit, better, wanted, figure: fn(&Self) -> f64| {

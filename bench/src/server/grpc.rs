@@ -20,7 +20,7 @@ use super::contest::{Effort, Part, contest};
 use super::entrants::Entrants;
 use super::http::url;
 use super::load::h2load::Calls;
-use crate::report::Report;
+use crate::report::BenchReport;
 
 /// Target: Tollway's processor time, relative to either rival's.
 const WANTED_OF_RIVALS: f64 = 0.75;
@@ -32,7 +32,7 @@ pub(super) const ENVOY: &str = "/envoy.service.ratelimit.v3.RateLimitService/Sho
 const THROTTLECRAB: &str = "/throttlecrab.RateLimiter/Throttle";
 const KEY: &str = "user:00000007";
 
-pub(super) fn measure(entrants: &Entrants, effort: Effort, report: &mut Report) -> Result<()> {
+pub(super) fn measure(entrants: &Entrants, effort: Effort, report: &mut BenchReport) -> Result<()> {
     let Entrants { ours, limitador, throttlecrab, .. } = entrants;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let mut judges = [

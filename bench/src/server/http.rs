@@ -12,7 +12,7 @@ use super::contest::{Effort, Part, contest};
 use super::entrants::Entrants;
 use super::figures::Figures;
 use super::load::wrk::Posts;
-use crate::report::Report;
+use crate::report::BenchReport;
 
 /// Target: Tollway's processor time, relative to throttlecrab's.
 const WANTED_OF_THROTTLECRAB: f64 = 0.9;
@@ -22,7 +22,7 @@ const KEY: &str = "user:%08d";
 const ONE_OF_THE_KEYS: &str = "user:00000007";
 
 /// Returns Tollway's result.
-pub(super) fn measure(entrants: &Entrants, effort: Effort, report: &mut Report) -> Result<Figures> {
+pub(super) fn measure(entrants: &Entrants, effort: Effort, report: &mut BenchReport) -> Result<Figures> {
     let (ours, theirs) = (&entrants.ours, &entrants.throttlecrab);
     let mut judges = [
         Judge::new("tollway", |limit, key| granted(ours.http, OURS, &our_body(limit, key), "granted")),

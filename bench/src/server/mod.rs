@@ -22,7 +22,7 @@ use anyhow::Result;
 pub(crate) use entrants::{Served, serve};
 
 use crate::machine;
-use crate::report::Report;
+use crate::report::BenchReport;
 use contest::Effort;
 use entrants::Entrants;
 
@@ -33,7 +33,7 @@ const RIVALS: &[&str] = &["limitador", "tonic", "throttlecrab"];
 /// Number of keys, if the load generator supports several.
 const KEYS: u32 = 100_000;
 
-pub(crate) fn measure(quick: bool) -> Result<Report> {
+pub(crate) fn measure(quick: bool) -> Result<BenchReport> {
     // Many short rounds instead of a few long ones: other load comes and goes within seconds.
     let (rounds, warm_up_ms, round_ms) = if quick { (3, 100, 350) } else { (15, 1_000, 1_000) };
     let effort =
@@ -41,7 +41,7 @@ pub(crate) fn measure(quick: bool) -> Result<Report> {
     load::check_installed()?;
     let load = machine::load();
     let entrants = Entrants::start()?;
-    let mut report = Report::new(GROUP, RIVALS);
+    let mut report = BenchReport::new(GROUP, RIVALS);
     notes(&entrants, load, effort, &mut report);
     let ours = http::measure(&entrants, effort, &mut report)?;
     grpc::measure(&entrants, effort, &mut report)?;
@@ -52,7 +52,7 @@ pub(crate) fn measure(quick: bool) -> Result<Report> {
     Ok(report)
 }
 
-fn notes(entrants: &Entrants, load: Option<f64>, effort: Effort, report: &mut Report) {
+fn notes(entrants: &Entrants, load: Option<f64>, effort: Effort, report: &mut BenchReport) {
     let redis: String =
         resp::fact_of(&entrants.redis.command(&["INFO", "server"]), "redis_version").unwrap_or_default();
     let load = load.map_or("unknown".to_owned(), |load| format!("{load:.1}"));

@@ -10,7 +10,7 @@ use super::entrants::Entrants;
 use super::http::{OURS, our_body, url};
 use super::load::Load;
 use super::load::h2load::Calls;
-use crate::report::{Better, Report, Row, Wanted};
+use crate::report::{BenchReport, Better, Row, Wanted};
 use crate::rounds::median;
 
 /// Target: the quiet client's slowdown.
@@ -24,7 +24,12 @@ const FLOOD_CLIENTS: usize = 16;
 const HEAD_START: Duration = Duration::from_millis(200);
 
 /// The flood runs at half of `capacity`, Tollway's measured requests a second.
-pub(super) fn measure(entrants: &Entrants, capacity: f64, effort: Effort, report: &mut Report) -> Result<()> {
+pub(super) fn measure(
+    entrants: &Entrants,
+    capacity: f64,
+    effort: Effort,
+    report: &mut BenchReport,
+) -> Result<()> {
     let calls = |subject, clients, per_second| {
         let body = our_body(Limit::Plenty, subject);
         Calls::posts(url(entrants.ours.http, OURS), &body, clients, per_second)

@@ -14,7 +14,7 @@ use super::load::{OpenLoad, Timed};
 use super::pinning::Pinned;
 use super::{grpc, http, resp};
 use crate::processor::precise_time_of;
-use crate::report::{Better, Report, Row, Wanted};
+use crate::report::{BenchReport, Better, Row, Wanted};
 use crate::rounds::median;
 
 /// Connections, and requests a second over all of them.
@@ -51,7 +51,7 @@ struct Figures {
     cpu: f64,
 }
 
-pub(super) fn measure(entrants: &Entrants, quick: bool, report: &mut Report) -> Result<()> {
+pub(super) fn measure(entrants: &Entrants, quick: bool, report: &mut BenchReport) -> Result<()> {
     let (rounds, round) =
         if quick { (3, Duration::from_millis(300)) } else { (9, Duration::from_millis(1_500)) };
     let Entrants { ours, limitador, throttlecrab, redis } = entrants;
@@ -146,7 +146,13 @@ fn resp_parts(entrants: &Entrants, redis_pid: u32, connections: usize, per_secon
     ]
 }
 
-fn contest(case: &str, parts: &[Part], rounds: usize, round: Duration, report: &mut Report) -> Result<()> {
+fn contest(
+    case: &str,
+    parts: &[Part],
+    rounds: usize,
+    round: Duration,
+    report: &mut BenchReport,
+) -> Result<()> {
     let mut figures = vec![Vec::new(); parts.len()];
     for number in 0..=rounds {
         let mut order: Vec<_> = parts.iter().zip(&mut figures).collect();
@@ -200,7 +206,7 @@ impl Figures {
         }
     }
 
-    fn compare(&self, theirs: &Self, case: &str, rival: &Part, report: &mut Report) {
+    fn compare(&self, theirs: &Self, case: &str, rival: &Part, report: &mut BenchReport) {
         let mut row = |unit, wanted: Option<f64>, figure: fn(&Self) -> f64| {
             let row = Row::new(case, rival.name, unit, Better::Lower, figure(self), figure(theirs));
             report.push(row.wanted(wanted.map(Wanted::Ratio)));

@@ -9,7 +9,7 @@ use super::check::{Bucket, Judge, Limit};
 use super::contest::{Effort, Part, contest};
 use super::entrants::Entrants;
 use super::load::redis_benchmark::{Commands, KEY};
-use crate::report::Report;
+use crate::report::BenchReport;
 
 /// Target: Tollway's processor time, relative to throttlecrab's, without pipelining.
 const WANTED_OF_THROTTLECRAB: f64 = 0.8;
@@ -21,7 +21,7 @@ const PIPELINED: [usize; 2] = [1, 16];
 
 const ONE_OF_THE_KEYS: &str = "user:000000000007";
 
-pub(super) fn measure(entrants: &Entrants, effort: Effort, report: &mut Report) -> Result<()> {
+pub(super) fn measure(entrants: &Entrants, effort: Effort, report: &mut BenchReport) -> Result<()> {
     let Entrants { ours, throttlecrab, redis, .. } = entrants;
     let redis_pid = pid_of(redis)?;
     let mut judges = [

@@ -14,7 +14,7 @@ use std::thread;
 use anyhow::Result;
 use tollway::Span;
 
-use crate::report::Report;
+use crate::report::BenchReport;
 use naive::Naive;
 use ours::Ours;
 use round::{Case, play};
@@ -27,7 +27,7 @@ const RIVAL: &str = "one message at a time";
 /// How many jobs each stage runs at a time: the default of a pipeline.
 const WORKERS: u32 = 10;
 
-pub(crate) fn measure(quick: bool, report: &mut Report) -> Result<()> {
+pub(crate) fn measure(quick: bool, report: &mut BenchReport) -> Result<()> {
     let [window, paced] = cases(quick);
     notes(&window, &paced, report);
     eprintln!("{}; {}", window.name, paced.name);
@@ -62,7 +62,7 @@ fn cases(quick: bool) -> [Case; 2] {
     [window, paced]
 }
 
-fn notes(window: &Case, paced: &Case, report: &mut Report) {
+fn notes(window: &Case, paced: &Case, report: &mut BenchReport) {
     report.note(format!(
         "Cases `sqs`: {} jobs (paced: {}) go through two stages that share the limit, in one run. SQS is an emulator \
          (ministack), one for each contender, behind a proxy that counts requests. Figures are requests for a job and stage; \

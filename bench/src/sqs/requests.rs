@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tollway_testkit::faults::AwsFront;
 
-use crate::report::{Better, Report, Row, Wanted};
+use crate::report::{BenchReport, Better, Row, Wanted};
 
 const RECEIVES: &[&str] = &["ReceiveMessage"];
 const SENDS: &[&str] = &["SendMessage", "SendMessageBatch"];
@@ -92,7 +92,7 @@ impl Figures {
         case: &str,
         rival: &str,
         wanted: Option<f64>,
-        report: &mut Report,
+        report: &mut BenchReport,
     ) {
         let mut row = |unit, wanted: Option<f64>, figure: fn(&Self) -> f64| {
             let row = Row::new(case, rival, unit, Better::Lower, figure(self), figure(theirs));

@@ -15,7 +15,7 @@ use super::vendor::Vendor;
 use crate::stopwatch::Lap;
 
 /// No run takes that long.
-const PATIENCE: Duration = Duration::from_secs(600);
+const TIMEOUT: Duration = Duration::from_secs(600);
 
 /// The same work for each contender.
 pub(super) struct Case {
@@ -49,7 +49,7 @@ pub(super) fn play<C: Contender>(case: &Case) -> Result<Figures> {
             sleep(until_next(period, &vendor).into()).await;
         }
         let (before, lap) = (Requests::at(&front), Lap::start());
-        timeout(PATIENCE, contender.work()).await.context("not all jobs are through")??;
+        timeout(TIMEOUT, contender.work()).await.context("not all jobs are through")??;
         anyhow::Ok(Figures::of(2 * case.jobs, before, Requests::at(&front), lap.time()))
     })?;
     runtime.shutdown_timeout(Duration::from_secs(1));

@@ -5,7 +5,7 @@ use anyhow::{Context, Result};
 use super::callers::Stage;
 use super::figures::{Figures, Targets};
 use super::round::{Effort, Server};
-use crate::report::{Report, Wanted};
+use crate::report::{BenchReport, Wanted};
 
 type Play = fn(&dyn Server, &Stage, &[&str], Effort) -> Result<Figures>;
 
@@ -50,7 +50,7 @@ pub(super) fn contest(
     parts: &[Part],
     effort: Effort,
     case: &str,
-    report: &mut Report,
+    report: &mut BenchReport,
 ) -> Result<()> {
     let mut figures = vec![Vec::new(); parts.len()];
     for round in 1..=effort.rounds {

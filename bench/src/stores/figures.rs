@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::callers::Ran;
-use crate::report::{Better, Report, Row, Wanted};
+use crate::report::{BenchReport, Better, Row, Wanted};
 use crate::rounds::median;
 
 /// All per decision, except the first.
@@ -64,7 +64,7 @@ impl Figures {
         case: &str,
         rival: &str,
         wanted: Targets,
-        report: &mut Report,
+        report: &mut BenchReport,
     ) {
         use Better::{Higher, Lower};
         let mut row = |unit, better, wanted, figure: fn(&Self) -> f64| {

@@ -10,7 +10,7 @@ use super::periods::{PLENTY, Period};
 const POLICY: &str = "bench";
 
 /// A generous timeout: a shared machine may stall.
-const PATIENCE: &str = "deadline=10s";
+const TIMEOUT: &str = "deadline=10s";
 
 /// Every take asks the store, batched with concurrent ones.
 pub(super) struct Plain(Limiter);
@@ -84,7 +84,7 @@ impl Caller for PolicyHandle {
 /// A limiter with a store, with or without leases.
 pub(super) fn limiter(stage: &Stage, lease: Lease) -> Result<Limiter> {
     let join = if stage.url.contains('?') { '&' } else { '?' };
-    let url = format!("{}{join}{PATIENCE}", stage.url);
+    let url = format!("{}{join}{TIMEOUT}", stage.url);
     Ok(builder(stage, lease)?.store_at(&url.parse()?)?.build())
 }
 

@@ -11,7 +11,7 @@ use anyhow::{Context, Result, bail, ensure};
 use crate::stopwatch::Lap;
 
 /// Timeout for a server to listen, on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 /// Interval between connection attempts.
 const PAUSE: Duration = Duration::from_millis(10);
 
@@ -54,7 +54,7 @@ impl Process {
             if let Some(status) = self.0.try_wait()? {
                 bail!("it ended with {status}");
             }
-            ensure!(waited.time() < PATIENCE, "it does not listen on port {port}");
+            ensure!(waited.time() < TIMEOUT, "it does not listen on port {port}");
             std::thread::sleep(PAUSE);
         }
         Ok(())

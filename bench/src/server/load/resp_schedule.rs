@@ -14,7 +14,7 @@ use super::{OpenLoad, Timed};
 use crate::stopwatch::Lap;
 
 /// A server that does not answer for so long ends the run.
-const PATIENCE: Duration = Duration::from_secs(5);
+const TIMEOUT: Duration = Duration::from_secs(5);
 
 const READ_BYTES: usize = 4_096;
 
@@ -80,7 +80,7 @@ impl OpenLoad for Schedule {
         while micros.len() < commands.len() {
             let now = lap.time();
             ensure!(
-                now < lasts + PATIENCE,
+                now < lasts + TIMEOUT,
                 "{} of {total} commands have no response",
                 commands.len() - micros.len()
             );

@@ -31,7 +31,7 @@ pub(in crate::server) struct Posts {
 }
 
 #[derive(Deserialize)]
-struct Said {
+struct WrkSummary {
     requests: u64,
     micros: u64,
     errors: u64,
@@ -62,7 +62,7 @@ impl Load for Posts {
 fn read(said: &str) -> Result<Ran> {
     let line =
         said.lines().find_map(|line| line.strip_prefix("ran ")).context("the script's line is missing")?;
-    let Said { requests, micros, errors, slow_micros } = serde_json::from_str(line)?;
+    let WrkSummary { requests, micros, errors, slow_micros } = serde_json::from_str(line)?;
     ensure!(errors == 0, "{errors} errors");
     let per_second = requests as f64 / Duration::from_micros(micros).as_secs_f64();
     Ok(Ran { requests, per_second, slow: Duration::from_micros(slow_micros) })

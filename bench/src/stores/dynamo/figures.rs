@@ -1,7 +1,7 @@
 //! The figures of a decision in DynamoDB.
 
 use super::round::Counted;
-use crate::report::{Better, Report, Row, Wanted};
+use crate::report::{BenchReport, Better, Row, Wanted};
 use crate::rounds::median;
 use crate::stores::callers::Ran;
 
@@ -61,7 +61,7 @@ impl Figures {
         case: &str,
         rival: &str,
         wanted: Targets,
-        report: &mut Report,
+        report: &mut BenchReport,
     ) {
         use Better::{Higher, Lower};
         let mut row = |unit, better, wanted: Option<f64>, figure: fn(&Self) -> f64| {

@@ -15,7 +15,7 @@ use round::play;
 
 use crate::keys::{Keys, VISITS};
 use crate::machine;
-use crate::report::Report;
+use crate::report::BenchReport;
 use crate::stores::callers::Stage;
 use crate::stores::periods::ONE;
 use crate::stores::round::Effort;
@@ -32,11 +32,11 @@ const WRITES_LEASED_MAX: f64 = 0.1;
 const PROCESSES: usize = 16;
 const NAIVE: &str = "read, then conditional write";
 
-pub(crate) fn measure(quick: bool) -> Result<Report> {
+pub(crate) fn measure(quick: bool) -> Result<BenchReport> {
     let (rounds, warm_up_ms, round_ms) = if quick { (2, 200, 500) } else { (5, 500, 3_000) };
     let (warm_up, round) = (Duration::from_millis(warm_up_ms), Duration::from_millis(round_ms));
     let effort = Effort { rounds, warm_up, round };
-    let mut report = Report::new(GROUP, &["aws-sdk-dynamodb", "aws-sdk-sqs"]);
+    let mut report = BenchReport::new(GROUP, &["aws-sdk-dynamodb", "aws-sdk-sqs"]);
     notes(effort, &mut report);
     let stage = |callers| Stage { url: String::new(), periods: &ONE, callers, keys: Keys::new(1, VISITS) };
 
@@ -77,7 +77,7 @@ fn in_turn(case: &str, stage: &Stage, effort: Effort, plays: [Play; 2]) -> Resul
     Ok(rounds.map(|rounds| Figures::median(&rounds)))
 }
 
-fn notes(effort: Effort, report: &mut Report) {
+fn notes(effort: Effort, report: &mut BenchReport) {
     let load = machine::load().map_or("unknown".to_owned(), |load| format!("{load:.1}"));
     let Effort { rounds, warm_up, round } = effort;
     report.note(format!(

@@ -15,7 +15,7 @@ use super::periods::{ONE, SIX};
 use super::round::{Effort, play};
 use crate::keys::{Keys, VISITS};
 use crate::machine;
-use crate::report::Report;
+use crate::report::BenchReport;
 
 pub(crate) const GROUP: &str = "postgres";
 
@@ -24,11 +24,11 @@ const CALLERS: usize = 32;
 /// Target: Tollway's decisions a second, relative to one transaction per take.
 const WANTED_OF_NAIVE: f64 = 3.0;
 
-pub(crate) fn measure(quick: bool) -> Result<Report> {
+pub(crate) fn measure(quick: bool) -> Result<BenchReport> {
     let (rounds, warm_up_ms, round_ms) = if quick { (5, 200, 450) } else { (9, 400, 1_000) };
     let (warm_up, round) = (Duration::from_millis(warm_up_ms), Duration::from_millis(round_ms));
     let effort = Effort { rounds, warm_up, round };
-    let mut report = Report::new(GROUP, &["tokio-postgres"]);
+    let mut report = BenchReport::new(GROUP, &["tokio-postgres"]);
     let load = machine::load();
     let server = PostgresServer::start();
     notes(&server, load, effort, &mut report);
@@ -45,7 +45,7 @@ pub(crate) fn measure(quick: bool) -> Result<Report> {
     Ok(report)
 }
 
-fn notes(server: &PostgresServer, load: Option<f64>, effort: Effort, report: &mut Report) {
+fn notes(server: &PostgresServer, load: Option<f64>, effort: Effort, report: &mut BenchReport) {
     let version = server.query("SHOW server_version");
     let load = load.map_or("unknown".to_owned(), |load| format!("{load:.1}"));
     let Effort { rounds, warm_up, round } = effort;

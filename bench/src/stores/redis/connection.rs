@@ -6,12 +6,12 @@ use anyhow::Result;
 use redis::aio::MultiplexedConnection;
 use redis::{AsyncConnectionConfig, Client};
 
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A multiplexed connection: concurrent commands share it.
 pub(super) async fn connect(url: &str) -> Result<MultiplexedConnection> {
     let config = AsyncConnectionConfig::new()
-        .set_connection_timeout(Some(PATIENCE))
-        .set_response_timeout(Some(PATIENCE));
+        .set_connection_timeout(Some(TIMEOUT))
+        .set_response_timeout(Some(TIMEOUT));
     Ok(Client::open(url)?.get_multiplexed_async_connection_with_config(&config).await?)
 }

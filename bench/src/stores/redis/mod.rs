@@ -19,7 +19,7 @@ use super::periods::SIX;
 use super::round::{Effort, play};
 use crate::keys::{Keys, VISITS};
 use crate::machine;
-use crate::report::Report;
+use crate::report::BenchReport;
 
 pub(crate) const GROUP: &str = "redis";
 
@@ -71,7 +71,7 @@ fn in_process() -> Vec<Part> {
 }
 
 /// One row for the group server: a check of one consumer with six documented counters.
-pub(crate) fn measure_consumers(quick: bool, report: &mut Report) -> Result<()> {
+pub(crate) fn measure_consumers(quick: bool, report: &mut BenchReport) -> Result<()> {
     let (rounds, round) = if quick { (3, 400) } else { (9, 1_000) };
     let effort = Effort { rounds, warm_up: Duration::from_millis(200), round: Duration::from_millis(round) };
     let server = RedisServer::start();
@@ -86,11 +86,11 @@ pub(crate) fn measure_consumers(quick: bool, report: &mut Report) -> Result<()> 
     contest(&server, &stage, &parts, effort, "six periods of a consumer, 50 callers, 1k consumers", report)
 }
 
-pub(crate) fn measure(quick: bool) -> Result<Report> {
+pub(crate) fn measure(quick: bool) -> Result<BenchReport> {
     let (rounds, warm_up_ms, round_ms) = if quick { (3, 200, 450) } else { (9, 400, 1_000) };
     let (warm_up, round) = (Duration::from_millis(warm_up_ms), Duration::from_millis(round_ms));
     let effort = Effort { rounds, warm_up, round };
-    let mut report = Report::new(GROUP, &["limitador", "redis"]);
+    let mut report = BenchReport::new(GROUP, &["limitador", "redis"]);
     let load = machine::load();
     let server = RedisServer::start();
     notes(&server, load, effort, &mut report);
@@ -123,7 +123,7 @@ fn count(subjects: u32) -> String {
     }
 }
 
-fn notes(server: &RedisServer, load: Option<f64>, effort: Effort, report: &mut Report) {
+fn notes(server: &RedisServer, load: Option<f64>, effort: Effort, report: &mut BenchReport) {
     let version = server::info(server, "server", "redis_version").unwrap_or_default();
     let load = load.map_or("unknown".to_owned(), |load| format!("{load:.1}"));
     let Effort { rounds, warm_up, round } = effort;

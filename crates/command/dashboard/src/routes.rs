@@ -2,7 +2,7 @@
 
 use hyper::Method;
 use serde_json::{Map, Value, json};
-use tollway_inbound::escapes::percent_decode;
+use tollway_inbound::paths::path_parameters;
 use tollway_server::AdminRight;
 
 use crate::answer::Problem;
@@ -146,7 +146,7 @@ pub(crate) fn find(method: &Method, path: &str) -> Result<Found, Problem> {
     let method = if method == Method::HEAD { &Method::GET } else { method };
     let mut allowed = Vec::new();
     for route in routes() {
-        let Some(parameters) = matches(route.path, path) else { continue };
+        let Some(parameters) = path_parameters(route.path, path) else { continue };
         if route.method == method {
             return Ok(Found { route, parameters });
         }
@@ -159,20 +159,6 @@ pub(crate) fn find(method: &Method, path: &str) -> Result<Found, Problem> {
     }
     let detail = format!("this path allows {}", allowed.join(", "));
     Err(Problem::new(405, "urn:tollway:wrong-method", "method not allowed", detail))
-}
-
-/// The values of the parameters, if the path has this form.
-fn matches(form: &str, path: &str) -> Option<Vec<String>> {
-    let (mut parts, mut parameters) = (path.split('/'), Vec::new());
-    for part in form.split('/') {
-        let given = parts.next()?;
-        if part.starts_with('{') {
-            parameters.push(percent_decode(given)?);
-        } else if part != given {
-            return None;
-        }
-    }
-    parts.next().is_none().then_some(parameters)
 }
 
 /// The routes as `paths` of an OpenAPI document. Bodies are described in the guide: pages of the same version read them.

@@ -9,6 +9,7 @@
 //! - [`escapes`]: percent-decoding of parts of a URL, percent-encoding of text in a header
 //! - [`headers`]: `X-Rate-Limit-*`, `X-RateLimit-*`, `RateLimit`, `RateLimit-Policy` and `Retry-After` of a decision, and
 //!   the body of a 429
+//! - [`paths`]: the parameters in the path of a route
 //! - [`problem`]: error bodies that all protocols share
 
 pub mod address;
@@ -17,6 +18,7 @@ mod caller_policies;
 pub mod escapes;
 pub mod headers;
 mod inbound_take;
+pub mod paths;
 pub mod problem;
 
 pub use admission::Admission;

@@ -47,7 +47,7 @@ pub(crate) const OBSERVED_PERMITS_MAX: usize = 262_144;
 /// The server closes a connection that takes longer. A well-behaved client reaches none of these timeouts; they bound how
 /// long any other client can hold a connection without a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Patience {
+pub struct ClientTimeouts {
     /// From the first byte of a request, or from the connection, until its head is complete; with TLS, the handshake
     /// too.
     pub head: Duration,
@@ -61,7 +61,7 @@ pub struct Patience {
     pub wrong_token: Duration,
 }
 
-impl Default for Patience {
+impl Default for ClientTimeouts {
     fn default() -> Self {
         let [head, body, write] = [10; 3].map(Duration::from_secs);
         // Longer than the 60 seconds for which proxies keep idle connections, so that the client closes first.
@@ -69,7 +69,7 @@ impl Default for Patience {
     }
 }
 
-impl Patience {
+impl ClientTimeouts {
     /// The timeouts of connections to this listener.
     pub(crate) fn at(self, kind: ListenerKind) -> Self {
         match kind {

@@ -17,7 +17,7 @@ use crate::admin::{ChangeLog, LinkToken, StoreHealth, Tokens, WrongTokens, read_
 use crate::alone::ClientShares;
 use crate::bounds::{
     ADMINISTRATION_CONNECTIONS_MAX, ADMINISTRATION_CONNECTIONS_PER_ADDRESS_MAX, ADMINISTRATION_GRACE,
-    HEALTH_CONNECTIONS_MAX, Patience,
+    ClientTimeouts, HEALTH_CONNECTIONS_MAX,
 };
 use crate::connection_limits::ConnectionLimits;
 use crate::counts::{Counts, count};
@@ -66,7 +66,7 @@ pub(crate) struct ServerState {
     pub(crate) seal: Seal,
     pub(crate) store: StoreLabels,
     pub(crate) store_health: StoreHealth,
-    pub(crate) patience: Patience,
+    pub(crate) timeouts: ClientTimeouts,
     pub(crate) counts: Arc<Counts>,
     pub(crate) client_shares: Arc<ClientShares>,
     pub(crate) new_subjects: NewSubjects,
@@ -194,7 +194,7 @@ impl Server {
             seal,
             store: StoreLabels::of(&StoreUrl::default()),
             store_health: StoreHealth::default(),
-            patience: Patience::default(),
+            timeouts: ClientTimeouts::default(),
             counts: Arc::default(),
             new_subjects,
             observed: ObservedAnswers::default(),
@@ -215,10 +215,10 @@ impl Server {
 
     /// Sets the client timeouts.
     #[must_use]
-    pub fn with_patience(mut self, patience: Patience) -> Self {
+    pub fn with_timeouts(mut self, timeouts: ClientTimeouts) -> Self {
         // There is no other reference before the server serves.
         if let Some(state) = Arc::get_mut(&mut self.state) {
-            state.patience = patience;
+            state.timeouts = timeouts;
         }
         self
     }

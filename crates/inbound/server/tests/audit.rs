@@ -19,7 +19,7 @@ use std::time::Duration;
 
 use log::Log;
 use running::Setup;
-use tollway_server::Patience;
+use tollway_server::ClientTimeouts;
 
 const WRITE: &str = "alice-alice-alice-alice";
 
@@ -36,7 +36,7 @@ fn changes_and_wrong_tokens_are_logged() {
          [server.tokens.named.alice]\nrights = 'write'\ntoken = 'file:{}'",
         file.path().display()
     ));
-    setup.patience = Patience { wrong_token: Duration::ZERO, ..Patience::default() };
+    setup.timeouts = ClientTimeouts { wrong_token: Duration::ZERO, ..ClientTimeouts::default() };
     let server = setup.start();
     let mut admin = server.admin();
     let bearer = format!("authorization: Bearer {WRITE}\r\n");

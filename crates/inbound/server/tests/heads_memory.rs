@@ -27,7 +27,7 @@ use std::time::Duration;
 
 use tollway::core::{Answer, Operation, Store};
 use tollway::{Config, Limiter};
-use tollway_server::{HEAD_BYTES_MAX, ListenerKind, Patience};
+use tollway_server::{ClientTimeouts, HEAD_BYTES_MAX, ListenerKind};
 
 use http2::{END_HEADERS, END_STREAM, HEADERS, Raw, frame, stream};
 use running::{Running, Setup};
@@ -56,7 +56,8 @@ impl Store for SilentStore {
 fn setup() -> Setup {
     let mut setup = Setup::of(CONFIG);
     let long = Duration::from_secs(600);
-    setup.patience = Patience { head: long, idle: long, body: long, write: long, ..Patience::default() };
+    setup.timeouts =
+        ClientTimeouts { head: long, idle: long, body: long, write: long, ..ClientTimeouts::default() };
     setup
 }
 

@@ -112,17 +112,17 @@ fn without_password(line: &str) -> String {
 mod tests {
     use super::*;
 
-    fn shown(text: &str, word: &str) -> String {
+    fn excerpt_of(text: &str, word: &str) -> String {
         let start = text.find(word).unwrap();
         Excerpt::of(text, &(start..start + word.len())).to_string()
     }
 
     #[test]
     fn the_mark_is_under_the_word() {
-        assert_eq!(shown("one\ntwo three\n", "three"), "  2 | two three\n    |     ^^^^^");
-        assert_eq!(shown("é = \"ü minit\"", "minit"), "  1 | é = \"ü minit\"\n    |        ^^^^^");
-        assert_eq!(shown("\ta = x\r\n", "x"), "  1 | \ta = x\n    | \t    ^");
-        assert_eq!(shown("\u{feff}ab = 1", "ab"), "  1 | ab = 1\n    | ^^");
+        assert_eq!(excerpt_of("one\ntwo three\n", "three"), "  2 | two three\n    |     ^^^^^");
+        assert_eq!(excerpt_of("é = \"ü minit\"", "minit"), "  1 | é = \"ü minit\"\n    |        ^^^^^");
+        assert_eq!(excerpt_of("\ta = x\r\n", "x"), "  1 | \ta = x\n    | \t    ^");
+        assert_eq!(excerpt_of("\u{feff}ab = 1", "ab"), "  1 | ab = 1\n    | ^^");
     }
 
     #[test]
@@ -144,7 +144,7 @@ mod tests {
     #[test]
     fn passwords_and_control_characters_are_not_shown() {
         let text = "url = \"redis://me:p:@ss@host\"";
-        assert!(shown(text, "redis").starts_with("  1 | url = \"redis://me:*****@host\"\n"));
-        assert!(!shown("a = \u{1b}[31m", "a").contains('\u{1b}'));
+        assert!(excerpt_of(text, "redis").starts_with("  1 | url = \"redis://me:*****@host\"\n"));
+        assert!(!excerpt_of("a = \u{1b}[31m", "a").contains('\u{1b}'));
     }
 }

@@ -7,7 +7,7 @@ use toml::de::DeTable;
 
 use crate::error::ConfigError;
 use crate::include::{ConfigText, check_size, read_all};
-use crate::report::Report;
+use crate::report::ProblemReport;
 use crate::section::Section;
 use crate::sections::FromConfig;
 
@@ -63,7 +63,7 @@ impl<C: FromConfig> ConfigFile<C> {
 /// Parses a config. Without a folder it can include no files.
 pub fn parse<C: FromConfig>(text: &str) -> Result<C, ConfigError> {
     check_size(text.len(), CONFIG_BYTES_MAX)?;
-    let report = Report::new(text);
+    let report = ProblemReport::new(text);
     let config = report.tables().map(|tables| read_sections(&report, &tables));
     report.finish(config)
 }
@@ -89,7 +89,7 @@ pub(crate) fn parse_files<C: FromConfig>(path: &Path, texts: &[ConfigText]) -> R
 
 /// Parses the files as if the first were in this folder.
 fn parse_in<C: FromConfig>(folder: &Path, path: &Path, texts: &[ConfigText]) -> Result<C, ConfigError> {
-    let report = Report::of_files(texts);
+    let report = ProblemReport::of_files(texts);
     let config = report.tables().map(|tables| {
         let mut config: C = read_sections(&report, &tables);
         config.in_folder(folder);
@@ -98,7 +98,7 @@ fn parse_in<C: FromConfig>(folder: &Path, path: &Path, texts: &[ConfigText]) -> 
     report.finish(config).map_err(|error| error.in_file(path))
 }
 
-fn read_sections<C: FromConfig>(report: &Report<'_>, tables: &DeTable<'_>) -> C {
+fn read_sections<C: FromConfig>(report: &ProblemReport<'_>, tables: &DeTable<'_>) -> C {
     let mut root = Section::root(report, tables);
     let config = C::read(&mut root);
     root.finish_file();

@@ -14,7 +14,7 @@ use toml::de::{DeTable, DeValue};
 
 use crate::error::ConfigError;
 use crate::file::CONFIG_BYTES_MAX;
-use crate::report::{Report, place};
+use crate::report::{ProblemReport, place};
 use crate::section::type_words;
 
 /// The key of the paths, at the start of a file.
@@ -121,7 +121,7 @@ impl Files {
             }
         }
         let Some(this) = self.texts.get(index).filter(|_| !mistakes.is_empty()) else { return Ok(()) };
-        let report = Report::new(&this.text);
+        let report = ProblemReport::new(&this.text);
         mistakes.into_iter().for_each(|(at, message, advice)| report.problem(at, message, advice));
         report.finish(Some(())).map_err(|error| error.in_file(&this.shown))
     }
@@ -198,7 +198,7 @@ fn includes(file: &ConfigText) -> Result<Vec<Include>, ConfigError> {
     let value = table.get_ref().get(INCLUDE).filter(|_| errors.is_empty());
     // Errors are reported with those of the other files.
     let Some(value) = value else { return Ok(Vec::new()) };
-    let report = Report::new(&file.text);
+    let report = ProblemReport::new(&file.text);
     let mut includes = Vec::new();
     match value.get_ref() {
         DeValue::Array(list) => list.iter().for_each(|item| match item.get_ref().as_str() {
@@ -214,7 +214,7 @@ fn includes(file: &ConfigText) -> Result<Vec<Include>, ConfigError> {
     report.finish(Some(includes)).map_err(|error| error.in_file(&file.shown))
 }
 
-fn wrong_type(report: &Report<'_>, value: &Spanned<DeValue<'_>>) {
+fn wrong_type(report: &ProblemReport<'_>, value: &Spanned<DeValue<'_>>) {
     let message = format!("`include` must be a list of paths, not {}", type_words(value.get_ref()));
     report.problem(value.span(), message, EXAMPLE);
 }
@@ -325,7 +325,7 @@ pub(crate) fn check_size(bytes: usize, room: usize) -> Result<(), ConfigError> {
 
 fn not_text(content: &[u8], good: usize) -> ConfigError {
     let text = String::from_utf8_lossy(content);
-    let report = Report::new(&text);
+    let report = ProblemReport::new(&text);
     // Everything before the first invalid byte is the same in both.
     report.problem(
         good..good.saturating_add(1),

@@ -1,7 +1,7 @@
 //! The config file itself: finding it, reading its sections, and watching it for changes.
 //!
 //! This crate knows the names of all sections and the meaning of none. Each crate reads its own sections: it implements
-//! [`FromConfig`] and takes keys from a [`Section`]. Every mistake goes to the [`Report`], so that one pass finds all of
+//! [`FromConfig`] and takes keys from a [`Section`]. Every mistake goes to the [`ProblemReport`], so that one pass finds all of
 //! them. A section that no linked crate reads is skipped; a name that is not in [`SECTIONS`] is a mistake.
 //!
 //! ```
@@ -53,7 +53,7 @@ pub use error::{ConfigError, ConfigProblem, PROBLEMS_MAX};
 pub use file::{CONFIG_BYTES_MAX, CONFIG_FILE, CONFIG_VARIABLE, ConfigFile, find_path, load_earlier, parse};
 pub use include::CONFIG_FILES_MAX;
 pub use millionths::Millionths;
-pub use report::Report;
+pub use report::ProblemReport;
 pub use secret_source::SecretSource;
 pub use secrets::names_a_secret;
 pub use section::{Section, type_words};

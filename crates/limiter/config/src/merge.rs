@@ -1,16 +1,16 @@
 //! One table out of the tables of several files.
 //!
 //! Sections of one name are one section; a key that two files have is a mistake that names both places. The places of a
-//! file's values start where its text starts in the [`Report`].
+//! file's values start where its text starts in the [`ProblemReport`].
 
 use toml::Spanned;
 use toml::de::{DeArray, DeString, DeTable, DeValue};
 
 use crate::include::INCLUDE;
-use crate::report::Report;
+use crate::report::ProblemReport;
 
 /// Adds the table of a file, whose places are counted in all texts together.
-pub(crate) fn merge<'a>(whole: &mut DeTable<'a>, of_file: DeTable<'a>, report: &Report<'_>) {
+pub(crate) fn merge<'a>(whole: &mut DeTable<'a>, of_file: DeTable<'a>, report: &ProblemReport<'_>) {
     for (name, value) in of_file {
         if name.get_ref() == INCLUDE {
             // Those of files have been followed.
@@ -33,7 +33,7 @@ pub(crate) fn merge<'a>(whole: &mut DeTable<'a>, of_file: DeTable<'a>, report: &
     }
 }
 
-fn merge_section<'a>(section: &str, known: &mut DeTable<'a>, other: DeTable<'a>, report: &Report<'_>) {
+fn merge_section<'a>(section: &str, known: &mut DeTable<'a>, other: DeTable<'a>, report: &ProblemReport<'_>) {
     for (name, value) in other {
         if known.contains_key(&name) {
             report_twice(section, &name, known, report);
@@ -43,7 +43,12 @@ fn merge_section<'a>(section: &str, known: &mut DeTable<'a>, other: DeTable<'a>,
     }
 }
 
-fn report_twice(section: &str, name: &Spanned<DeString<'_>>, table: &DeTable<'_>, report: &Report<'_>) {
+fn report_twice(
+    section: &str,
+    name: &Spanned<DeString<'_>>,
+    table: &DeTable<'_>,
+    report: &ProblemReport<'_>,
+) {
     let dot = if section.is_empty() { "" } else { "." };
     let before = table.get_key_value(name).map(|(known, _)| report.place_of(known.span().start));
     let message = format!(

@@ -13,7 +13,7 @@ use crate::include::ConfigText;
 use crate::merge::{merge, moved};
 
 /// The texts of a config, and their problems so far. A place in them is counted from the start of the first text.
-pub struct Report<'a> {
+pub struct ProblemReport<'a> {
     texts: Vec<PlacedText<'a>>,
     found: RefCell<Vec<Found>>,
 }
@@ -33,7 +33,7 @@ struct Found {
     advice: String,
 }
 
-impl<'a> Report<'a> {
+impl<'a> ProblemReport<'a> {
     pub(crate) fn new(text: &'a str) -> Self {
         Self { texts: vec![PlacedText { start: 0, text, file: None }], found: RefCell::new(Vec::new()) }
     }
@@ -184,7 +184,7 @@ mod tests {
 
     /// The source behind each string of an array, as far as it can be pointed into.
     fn values<'a>(text: &'a str) -> Vec<Option<&'a str>> {
-        let report = Report::new(text);
+        let report = ProblemReport::new(text);
         let root = report.tables().unwrap();
         let array = root.get("a").unwrap().get_ref().as_array().unwrap();
         let value = |item: &Spanned<toml::de::DeValue<'a>>| {
@@ -208,7 +208,7 @@ mod tests {
 
     #[test]
     fn only_the_first_problems_are_listed() {
-        let report = Report::new("text");
+        let report = ProblemReport::new("text");
         for _ in 0..PROBLEMS_MAX + 7 {
             report.problem(0..4, "wrong", "");
         }

@@ -8,7 +8,7 @@ use toml::de::{DeString, DeTable, DeValue};
 
 use crate::include::INCLUDE;
 use crate::millionths::Millionths;
-use crate::report::Report;
+use crate::report::ProblemReport;
 use crate::sections::{SECTIONS, SECTIONS_TO_COME};
 use crate::suggest;
 
@@ -18,7 +18,7 @@ const WHEN_STORE_FAILS: [(&str, WhenStoreFails); 3] =
 /// A table that is being read. Every method that takes a key reports a wrong type itself and then returns `None`.
 #[must_use = "finish it, so that unknown keys are found"]
 pub struct Section<'a> {
-    report: &'a Report<'a>,
+    report: &'a ProblemReport<'a>,
     /// Its keys from the root, as in `policies.adobe`; empty for the root.
     path: String,
     at: Range<usize>,
@@ -31,17 +31,22 @@ pub struct Section<'a> {
 
 impl<'a> Section<'a> {
     /// The whole file.
-    pub(crate) fn root(report: &'a Report<'a>, table: &'a DeTable<'a>) -> Self {
+    pub(crate) fn root(report: &'a ProblemReport<'a>, table: &'a DeTable<'a>) -> Self {
         Self::new(report, String::new(), 0..0, table)
     }
 
     /// A table at this position; errors name it `path`.
-    pub fn new(report: &'a Report<'a>, path: String, at: Range<usize>, table: &'a DeTable<'a>) -> Self {
+    pub fn new(
+        report: &'a ProblemReport<'a>,
+        path: String,
+        at: Range<usize>,
+        table: &'a DeTable<'a>,
+    ) -> Self {
         Self { report, path, at, table, known: Vec::new(), to_come: Vec::new(), missing: Vec::new() }
     }
 
     /// The report that mistakes go to.
-    pub fn report(&self) -> &'a Report<'a> {
+    pub fn report(&self) -> &'a ProblemReport<'a> {
         self.report
     }
 

@@ -121,7 +121,7 @@ pub(crate) struct SendError {
 }
 
 /// A call, as far as limits are concerned.
-pub(crate) struct Call<'c> {
+pub(crate) struct VendorCall<'c> {
     pub(crate) method: &'c Method,
     /// Of the whole URL, without its query.
     pub(crate) path: &'c str,
@@ -157,7 +157,7 @@ impl ApiLimiter {
     /// Sends a call, and again if the vendor refuses it, within its budget.
     pub(crate) async fn call<X: Exchange>(
         &self,
-        call: Call<'_>,
+        call: VendorCall<'_>,
         exchange: &mut X,
     ) -> Result<Response<ApiBody<X::Body>>, CallError> {
         let api = self.api();
@@ -203,7 +203,7 @@ struct Running<'c> {
 }
 
 impl<'c> Running<'c> {
-    fn new(limiter: &'c ApiLimiter, api: Arc<Api>, call: &Call<'c>) -> Self {
+    fn new(limiter: &'c ApiLimiter, api: Arc<Api>, call: &VendorCall<'c>) -> Self {
         let endpoint = api.endpoint(call.method.as_str(), call.path).cloned();
         let of_endpoint = endpoint.as_ref().map(ApiEndpoint::cost).filter(|cost| !cost.is_empty());
         let configured = of_endpoint.unwrap_or(api.cost()).iter();

@@ -9,7 +9,7 @@ use http_body::Body as _;
 use reqwest::Body;
 use reqwest::dns::Resolve;
 
-use crate::attempts::{Call, CallOptions};
+use crate::attempts::{CallOptions, VendorCall};
 use crate::body::ApiBody;
 use crate::error::{CallError, ClientError};
 use crate::limiter::ApiLimiter;
@@ -38,7 +38,7 @@ impl ApiLimiter {
         // A copy shares the bytes of the body, and a stream has none.
         let copy = request.body().and_then(Body::as_bytes).and_then(|_| request.try_clone());
         let body = copy.as_ref().and_then(|copy| copy.body()?.as_bytes());
-        let call = Call { method: &method, path: &path, body, body_bytes, options };
+        let call = VendorCall { method: &method, path: &path, body, body_bytes, options };
         let mut exchange = ReqwestExchange { http, request: Some(request) };
         self.call(call, &mut exchange).await
     }

@@ -12,7 +12,7 @@ use tower_layer::Layer;
 use tower_service::Service;
 
 use crate::CallOptions;
-use crate::attempts::{Call, Exchange, SendError};
+use crate::attempts::{Exchange, SendError, VendorCall};
 use crate::body::ApiBody;
 use crate::error::{BoxError, CallError};
 use crate::limiter::ApiLimiter;
@@ -146,7 +146,7 @@ where
             let (method, path) = (parts.method.clone(), parts.uri.path().to_owned());
             let options = parts.extensions.get::<CallOptions>().cloned().unwrap_or_default();
             let body_bytes = body.size_hint().exact().unwrap_or(0);
-            let call = Call { method: &method, path: &path, body: None, body_bytes, options: &options };
+            let call = VendorCall { method: &method, path: &path, body: None, body_bytes, options: &options };
             let mut exchange =
                 ServiceExchange { inner, parts, body: Some(body), repeats: PhantomData::<fn() -> R> };
             limiter.call(call, &mut exchange).await

@@ -12,7 +12,7 @@ use tollway::metrics::{ApiFigures, NotSent};
 use tollway::{Limiter, PolicyHandle, Span, TakeError, Timestamp};
 use tollway_dialects::{Dialect, RefusalKind, VendorResponse};
 
-use crate::attempts::{Call, CallSketch};
+use crate::attempts::{CallSketch, VendorCall};
 use crate::error::{CallFailure, ClientError};
 use crate::feedback::ceiling;
 use crate::gate::Gate;
@@ -163,9 +163,9 @@ impl ApiLimiter {
         Self { cost_from: Some(Arc::new(cost)), ..self }
     }
 
-    pub(crate) fn estimate(&self, call: &Call<'_>) -> Vec<(Name, u64)> {
+    pub(crate) fn estimate(&self, call: &VendorCall<'_>) -> Vec<(Name, u64)> {
         let Some(cost) = &self.cost_from else { return Vec::new() };
-        let Call { method, path, body, body_bytes, .. } = *call;
+        let VendorCall { method, path, body, body_bytes, .. } = *call;
         let cost = cost(&CallSketch { method, path, body, body_bytes });
         cost.into_iter().filter_map(|(unit, amount)| Some((Name::new(&unit).ok()?, amount))).collect()
     }

@@ -5,7 +5,7 @@ use http::{Extensions, Response};
 use reqwest::{Body, Request};
 use reqwest_middleware::{Error, Middleware, Next};
 
-use crate::attempts::{Call, CallOptions, Exchange, SendError};
+use crate::attempts::{CallOptions, Exchange, SendError, VendorCall};
 use crate::limiter::ApiLimiter;
 use crate::request::{body_bytes, send_error, with_url};
 
@@ -43,8 +43,13 @@ impl Middleware for ApiMiddleware {
         let options = extensions.get::<CallOptions>().cloned().unwrap_or_default();
         let copy = request.try_clone();
         let body = copy.as_ref().and_then(|copy| copy.body()?.as_bytes());
-        let call =
-            Call { method: &method, path: &path, body, body_bytes: body_bytes(&request), options: &options };
+        let call = VendorCall {
+            method: &method,
+            path: &path,
+            body,
+            body_bytes: body_bytes(&request),
+            options: &options,
+        };
         let mut exchange = NextExchange { next, extensions, request: Some(request) };
         match self.0.call(call, &mut exchange).await {
             Ok(response) => Ok(response.map(Body::wrap).into()),

@@ -9,7 +9,7 @@ use serde::Serialize;
 use tollway::config::Api;
 use tollway::core::Name;
 
-use crate::attempts::{Call, CallOptions, Exchange, SendError};
+use crate::attempts::{CallOptions, Exchange, SendError, VendorCall};
 use crate::client::ApiClient;
 use crate::error::{CallError, CallFailure};
 use crate::gate::Priority;
@@ -115,7 +115,7 @@ impl ApiRequest {
         // A copy shares the bytes of the body.
         let copy = request.try_clone();
         let body = copy.as_ref().and_then(|copy| copy.body()?.as_bytes());
-        let call = Call { method: &method, path: &path, body, body_bytes, options: &self.options };
+        let call = VendorCall { method: &method, path: &path, body, body_bytes, options: &self.options };
         let mut exchange = ReqwestExchange { http: &self.client.http, request: Some(request) };
         let response = limiter.call(call, &mut exchange).await?;
         Ok(response.map(Body::wrap).into())

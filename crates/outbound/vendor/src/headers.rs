@@ -53,7 +53,7 @@ impl HeaderStyle {
     }
 
     /// What a header shows of this quota now; `node` is the server that answers.
-    pub(crate) fn shown(self, meter: &mut Meter, now: Timestamp, node: u64) -> VendorQuota {
+    pub(crate) fn header_quota(self, meter: &mut Meter, now: Timestamp, node: u64) -> VendorQuota {
         let (limit, left) = (meter.shape(now).limit(), meter.left(now));
         let is_window = matches!(meter.shape(now), Shape::Window { .. });
         let reset = match self.reset {

@@ -31,4 +31,4 @@ pub use random::Random;
 pub use random_vendor::RandomVendor;
 pub use ruling::{QuotaState, Ruling};
 pub use run::{Client, Run, run};
-pub use vendor::{Answer, Call, Outcome, Terms, Vendor, Voice};
+pub use vendor::{Answer, CallCost, Outcome, Terms, Vendor, Voice};

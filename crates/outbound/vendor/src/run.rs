@@ -7,7 +7,7 @@ use tollway_core::controller::{Keep, Pace, RateRefusal, Report, VendorQuota};
 use tollway_core::{Span, Timestamp};
 
 use crate::store::Account;
-use crate::{Answer, Call, Figures, Outcome, Random, Terms, Vendor};
+use crate::{Answer, CallCost, Figures, Outcome, Random, Terms, Vendor};
 
 /// How long a call may take, as the client tells its controller: no vendor here is slower.
 const TIMEOUT: Span = Span::from_secs(60);
@@ -24,8 +24,8 @@ pub struct Client {
 }
 
 impl Client {
-    pub(crate) fn call(&self, random: &mut Random) -> Call {
-        Call { tokens: random.between(self.tokens.0, self.tokens.1) }
+    pub(crate) fn call(&self, random: &mut Random) -> CallCost {
+        CallCost { tokens: random.between(self.tokens.0, self.tokens.1) }
     }
 }
 

@@ -66,12 +66,12 @@ impl Terms {
 
 /// What a call costs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Call {
+pub struct CallCost {
     /// Tokens, for quotas that count them.
     pub tokens: u64,
 }
 
-impl Call {
+impl CallCost {
     fn units(self, unit: Unit) -> u64 {
         match unit {
             Unit::Calls => 1,
@@ -148,7 +148,7 @@ impl Vendor {
     }
 
     /// Decides a call and says what the vendor's [`Voice`] says. Times must not go back.
-    pub fn decide(&mut self, now: Timestamp, call: Call) -> Answer {
+    pub fn decide(&mut self, now: Timestamp, call: CallCost) -> Answer {
         let outcome = self.admit(now, call);
         if outcome != Outcome::Refused {
             return Answer { outcome, wait: None, named: None, quotas: self.headers(now) };
@@ -159,7 +159,7 @@ impl Vendor {
     }
 
     /// Decides a call and shows every quota. Times must not go back.
-    pub fn rule(&mut self, now: Timestamp, call: Call) -> Ruling {
+    pub fn rule(&mut self, now: Timestamp, call: CallCost) -> Ruling {
         let outcome = self.admit(now, call);
         let is_refused = outcome == Outcome::Refused;
         let states = self.meters.iter_mut().map(|meter| {
@@ -187,7 +187,7 @@ impl Vendor {
     }
 
     /// Lets a call in and counts it, or refuses it.
-    fn admit(&mut self, now: Timestamp, call: Call) -> Outcome {
+    fn admit(&mut self, now: Timestamp, call: CallCost) -> Outcome {
         self.admit_others(now);
         let at_once = self.terms.concurrent.unwrap_or(u64::MAX);
         if !self.fits(now, call) || self.running >= at_once {
@@ -205,8 +205,8 @@ impl Vendor {
                 return;
             }
             let at = self.next_other;
-            if self.fits(at, Call::default()) {
-                self.spend(at, Call::default());
+            if self.fits(at, CallCost::default()) {
+                self.spend(at, CallCost::default());
             }
             self.schedule_other();
         }
@@ -214,25 +214,25 @@ impl Vendor {
         self.schedule_other();
     }
 
-    fn count_refusal(&mut self, now: Timestamp, call: Call) {
+    fn count_refusal(&mut self, now: Timestamp, call: CallCost) {
         if self.terms.refusals_count {
             self.spend(now, call);
         }
     }
 
     /// True if every quota has room.
-    pub(crate) fn fits(&mut self, now: Timestamp, call: Call) -> bool {
+    pub(crate) fn fits(&mut self, now: Timestamp, call: CallCost) -> bool {
         self.meters.iter_mut().all(|meter| meter.left(now) >= call.units(meter.unit()))
     }
 
-    pub(crate) fn spend(&mut self, now: Timestamp, call: Call) {
+    pub(crate) fn spend(&mut self, now: Timestamp, call: CallCost) {
         for meter in &mut self.meters {
             meter.left(now);
             meter.spend(now, call.units(meter.unit()));
         }
     }
 
-    fn refuse(&mut self, now: Timestamp, call: Call) -> Answer {
+    fn refuse(&mut self, now: Timestamp, call: CallCost) -> Answer {
         let mut longest: Option<(Span, Shape, Unit)> = None;
         for meter in &mut self.meters {
             let units = call.units(meter.unit());
@@ -264,7 +264,7 @@ impl Vendor {
         let style = self.terms.headers;
         let node = self.random.below(style.nodes());
         let calls = self.meters.iter_mut().filter(|meter| meter.unit() == Unit::Calls);
-        calls.map(|meter| style.shown(meter, now, node)).collect()
+        calls.map(|meter| style.header_quota(meter, now, node)).collect()
     }
 
     fn schedule_other(&mut self) {

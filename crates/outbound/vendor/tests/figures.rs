@@ -5,8 +5,8 @@ use std::cell::Cell;
 use tollway_core::controller::{Auto, Controller, Pace, Report};
 use tollway_core::{Span, Timestamp};
 use tollway_vendor::{
-    Call, Client, Figures, HeaderReset, HeaderStyle, Outcome, Quota, RandomVendor, Run, Shape, Terms, Unit,
-    Vendor, Voice, possible, run,
+    CallCost, Client, Figures, HeaderReset, HeaderStyle, Outcome, Quota, RandomVendor, Run, Shape, Terms,
+    Unit, Vendor, Voice, possible, run,
 };
 
 fn bucket(per_second: u64, burst: u64) -> Shape {
@@ -120,16 +120,16 @@ fn vendor_counts_and_tells() {
         1,
     );
     let now = Timestamp::from_secs(20);
-    let first = vendor.decide(now, Call::default());
+    let first = vendor.decide(now, CallCost::default());
     assert_eq!(first.outcome, Outcome::Accepted);
     let shown: Vec<_> =
         first.quotas.iter().map(|quota| (quota.limit, quota.remaining, quota.reset)).collect();
     assert_eq!(shown, [(Some(2), 1, None), (Some(200), 199, Some(Span::from_secs(57)))]);
-    assert_eq!(vendor.decide(now, Call::default()).outcome, Outcome::Accepted);
-    let refused = vendor.decide(now, Call::default());
+    assert_eq!(vendor.decide(now, CallCost::default()).outcome, Outcome::Accepted);
+    let refused = vendor.decide(now, CallCost::default());
     assert_eq!((refused.outcome, refused.wait), (Outcome::Refused, Some(Span::from_secs(1))));
     let later = now.plus(Span::from_millis(500));
-    assert_eq!(vendor.decide(later, Call::default()).outcome, Outcome::Accepted);
+    assert_eq!(vendor.decide(later, CallCost::default()).outcome, Outcome::Accepted);
 }
 
 #[test]
@@ -138,7 +138,7 @@ fn refusals_that_count_keep_a_sliding_window_full() {
     let terms = Terms { refusals_count: true, ..Terms::new(vec![Quota::calls(sliding)]) };
     let mut vendor = Vendor::new(terms, 1);
     let accepted = (0..60).filter(|second| {
-        vendor.decide(Timestamp::from_secs(*second), Call::default()).outcome == Outcome::Accepted
+        vendor.decide(Timestamp::from_secs(*second), CallCost::default()).outcome == Outcome::Accepted
     });
     assert_eq!(accepted.count(), 2);
 }
@@ -151,7 +151,7 @@ fn calls_at_the_same_time_are_bounded() {
         if finish {
             vendor.finish_call();
         }
-        vendor.rule(now, Call::default())
+        vendor.rule(now, CallCost::default())
     };
     assert_eq!([rule(false).outcome, rule(false).outcome], [Outcome::Accepted; 2]);
     let refused = rule(false);
@@ -180,7 +180,7 @@ fn other_clients_use_their_share() {
         let times = (0..600_u64).filter(|second| second % 60 >= 30);
         let times = times.flat_map(|second| (0..10).map(move |tenth| second * 10 + tenth));
         let times = times.map(|tenth| Timestamp::from_millis(tenth * 100));
-        times.filter(|at| vendor.decide(*at, Call::default()).outcome == Outcome::Accepted).count()
+        times.filter(|at| vendor.decide(*at, CallCost::default()).outcome == Outcome::Accepted).count()
     };
     assert_eq!(accepted(0), 600);
     let left = accepted(others);
@@ -193,18 +193,18 @@ fn ruling_shows_every_quota() {
     let quotas = vec![Quota::calls(bucket(1, 5)), Quota::tokens(bucket(100, 1_000)), Quota::calls(day)];
     let mut vendor = Vendor::new(Terms { refusals_count: true, ..Terms::new(quotas) }, 1);
     let now = Timestamp::from_secs(20);
-    let first = vendor.rule(now, Call { tokens: 300 });
+    let first = vendor.rule(now, CallCost { tokens: 300 });
     let shown: Vec<_> = first.quotas.iter().map(|quota| (quota.left, quota.full_in, quota.wait)).collect();
     let until_midnight = Span::from_secs(86_400 - 20);
     assert_eq!(
         shown,
         [(4, Span::from_secs(1), None), (700, Span::from_secs(3), None), (1, until_midnight, None)]
     );
-    let refused = vendor.rule(now, Call { tokens: 800 });
+    let refused = vendor.rule(now, CallCost { tokens: 800 });
     assert_eq!(refused.refused_by().map(|quota| quota.unit), Some(Unit::Tokens));
     assert_eq!(refused.wait(), Some(Span::from_secs(1)));
     // The refusal was the second call of the day.
-    let last = vendor.rule(now, Call::default());
+    let last = vendor.rule(now, CallCost::default());
     assert_eq!((last.refused_by().map(|quota| quota.shape), last.wait()), (Some(day), Some(until_midnight)));
 }
 
@@ -212,14 +212,14 @@ fn ruling_shows_every_quota() {
 fn replaced_quotas_keep_what_was_used() {
     let mut vendor = Vendor::new(Terms::new(vec![Quota::calls(window())]), 1);
     let now = Timestamp::from_secs(20);
-    vendor.rule(now, Call::default());
+    vendor.rule(now, CallCost::default());
     let smaller = Shape::Window { amount: 100, length: Span::from_mins(1), phase: Span::from_secs(17) };
     vendor.set_quotas(vec![Quota::calls(smaller), Quota::tokens(bucket(1, 50))]);
     let left =
         |ruling: &tollway_vendor::Ruling| ruling.quotas.iter().map(|quota| quota.left).collect::<Vec<_>>();
-    assert_eq!(left(&vendor.rule(now, Call { tokens: 20 })), [98, 30]);
+    assert_eq!(left(&vendor.rule(now, CallCost { tokens: 20 })), [98, 30]);
     vendor.set_quotas(vec![Quota::tokens(bucket(1, 50))]);
-    assert_eq!(left(&vendor.rule(now, Call::default())), [50], "another unit starts full");
+    assert_eq!(left(&vendor.rule(now, CallCost::default())), [50], "another unit starts full");
 }
 
 /// Share of the limit and refusals per 1,000 in the second half of ten minutes.

@@ -29,7 +29,7 @@ const KINDS_MAX: usize = 4_096;
 
 /// The result of a run.
 #[derive(Debug)]
-pub struct Report {
+pub struct FuzzReport {
     target: String,
     seed: u64,
     inputs: u64,
@@ -50,7 +50,7 @@ pub enum Found {
     NoInput(String),
 }
 
-impl fmt::Display for Report {
+impl fmt::Display for FuzzReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { target, seed, inputs, kinds } = self;
         write!(f, "{target}: {inputs} inputs, {kinds} kinds of answers, seed {seed}")
@@ -74,7 +74,7 @@ impl fmt::Display for Found {
 impl std::error::Error for Found {}
 
 /// Runs a target with the effort of the environment. `check` panics on a failure and returns the kind of answer.
-pub fn fuzz(target: &str, check: impl Fn(&[u8]) -> String) -> Result<Report, Found> {
+pub fn fuzz(target: &str, check: impl Fn(&[u8]) -> String) -> Result<FuzzReport, Found> {
     let no_input = |error: std::io::Error| Found::NoInput(format!("{target}: {error}"));
     let Effort { seed, until } = Effort::of_environment().map_err(Found::NoInput)?;
     let mut corpus = Corpus::of(target).map_err(no_input)?;
@@ -109,7 +109,7 @@ pub fn fuzz(target: &str, check: impl Fn(&[u8]) -> String) -> Result<Report, Fou
         }
     }
     witness.leave();
-    Ok(Report { target: target.to_owned(), seed, inputs, kinds: seen.len() })
+    Ok(FuzzReport { target: target.to_owned(), seed, inputs, kinds: seen.len() })
 }
 
 /// The kind of a message: its first line without quotes and numbers, so that it does not depend on the input.

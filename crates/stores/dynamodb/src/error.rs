@@ -38,7 +38,7 @@ where
     }
     let causes = causes(error);
     if causes.iter().any(|cause| cause.is::<aws_credential_types::provider::error::CredentialsError>()) {
-        return useless(&format!("{service}: no credentials"), &advice_without_credentials());
+        return not_retryable(&format!("{service}: no credentials"), &advice_without_credentials());
     }
     if let SdkError::ConstructionFailure(_) = error {
         let message = format!("{service}: {}", last(&causes));
@@ -59,13 +59,13 @@ const ADVICE_TABLE: &str = "create the table with `tollway provision aws --apply
 fn refused(service: &str, code: &str, said: Option<&str>, server_failed: bool, kind: Kind) -> StoreError {
     let message = format!("{service}: {code}: {}", said.unwrap_or("it gives no reason"));
     if let Some(advice) = advice_on_credentials(code) {
-        return useless(&message, advice);
+        return not_retryable(&message, advice);
     }
     let failed = |fault, retry| StoreError { fault, retry, message: message.clone() };
     match code {
         _ if is_throttle(code) => failed(Fault::Throttled, Retry::Safe),
-        "ResourceNotFoundException" => useless(&message, ADVICE_TABLE),
-        _ if lacks_right(code) => useless(&message, ADVICE_WORKER_RIGHTS),
+        "ResourceNotFoundException" => not_retryable(&message, ADVICE_TABLE),
+        _ if lacks_right(code) => not_retryable(&message, ADVICE_WORKER_RIGHTS),
         _ if server_failed => failed(Fault::Store, kind.unclear()),
         "ItemCollectionSizeLimitExceededException" => failed(Fault::Account, Retry::Useless),
         "ValidationException" if message.contains("Item size") => failed(Fault::Account, Retry::Useless),
@@ -87,7 +87,7 @@ pub(crate) fn is_throttle(code: &str) -> bool {
     )
 }
 
-fn useless(message: &str, advice: &str) -> StoreError {
+fn not_retryable(message: &str, advice: &str) -> StoreError {
     StoreError { fault: Fault::Store, retry: Retry::Useless, message: format!("{message}; {advice}") }
 }
 

@@ -6,7 +6,7 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use tollway_core::{Account, Fault, Retry, Span, StoreError, Timestamp};
 
 use crate::error::unreadable;
-use crate::writers::{Record, Writers};
+use crate::writers::{WriterRecord, Writers};
 
 /// The name of the table's partition key.
 pub(crate) const KEY: &str = "key";
@@ -90,7 +90,7 @@ fn ttl(account: &Account, now: Timestamp) -> u64 {
     account.expires.max(account.frontier()).max(idle).as_micros().div_ceil(1_000_000)
 }
 
-fn record(value: &AttributeValue) -> Result<Record, StoreError> {
+fn record(value: &AttributeValue) -> Result<WriterRecord, StoreError> {
     let text = value.as_s().map_err(|_| unreadable(WRITERS, &"it is not a list of texts"))?;
     text.parse().map_err(|error: &str| unreadable(WRITERS, &error))
 }

@@ -32,7 +32,7 @@ pub struct DynamoLink {
     locks: Locks,
     pub(crate) contention: Contention,
     /// How long a call may go on losing races before it fails. The driver sends it again while a caller waits.
-    pub(crate) patience: Duration,
+    pub(crate) race_time: Duration,
 }
 
 impl DynamoLink {
@@ -44,7 +44,7 @@ impl DynamoLink {
     /// For tests: goes by this clock, which is checked as the process's would be.
     pub fn going_by(clock: Arc<dyn Clock>, options: DynamoOptions) -> Self {
         let check = ClockCheck::new(Arc::clone(&clock));
-        let patience = options.race_time();
+        let race_time = options.race_time();
         Self {
             table: Table::new(options, check.clone(), Arc::default()),
             writer: draw_writer(),
@@ -54,7 +54,7 @@ impl DynamoLink {
             unresolved: UnresolvedCalls::default(),
             locks: Locks::default(),
             contention: Contention::default(),
-            patience,
+            race_time,
         }
     }
 

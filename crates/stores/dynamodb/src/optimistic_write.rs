@@ -34,7 +34,7 @@ impl DynamoLink {
             effort.retried();
             found.remove(&part.tag);
         }
-        while begun.elapsed() <= self.patience {
+        while begun.elapsed() <= self.race_time {
             self.read_missing(part, &mut found).await?;
             let Some(tag) = found.get(&part.tag) else { break };
             if let Some(outcomes) = attempts.applied(tag, &self.writer)? {

@@ -16,13 +16,13 @@ pub(crate) struct WriteAttempts {
     /// The outcomes of the operations that are done, in order.
     pub(crate) outcomes: Outcomes,
     /// Attempts at the next part that may have been applied.
-    unresolved: Vec<Attempt>,
+    unresolved: Vec<SentWrite>,
     last_attempt: u32,
 }
 
 /// A write that was sent.
 #[derive(Debug)]
-struct Attempt {
+struct SentWrite {
     number: u32,
     /// The version of the tag's item that it is conditional on.
     on_version: u64,
@@ -49,7 +49,7 @@ impl WriteAttempts {
     pub(crate) fn begin(&mut self, on_version: u64, at: Timestamp, outcomes: Outcomes) -> u32 {
         self.last_attempt += 1;
         let number = self.last_attempt;
-        self.unresolved.push(Attempt { number, on_version, at, outcomes });
+        self.unresolved.push(SentWrite { number, on_version, at, outcomes });
         number
     }
 
@@ -84,7 +84,7 @@ impl WriteAttempts {
                 Err(spent("a later call of this writer was applied"))
             }
             _ => {
-                let forgotten = |attempt: &Attempt| item.writers.may_have_forgotten(attempt.at);
+                let forgotten = |attempt: &SentWrite| item.writers.may_have_forgotten(attempt.at);
                 // An attempt that is conditional on this very version has not been applied.
                 let unknown = self.unresolved.iter().filter(|attempt| attempt.on_version != item.version);
                 if unknown.into_iter().any(forgotten) {

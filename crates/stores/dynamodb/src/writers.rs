@@ -11,7 +11,7 @@ const WRITERS_MAX: usize = 128;
 
 /// The last write of one writer. In an item: `WRITER SEQUENCE.ATTEMPT MILLISECONDS`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Record {
+pub(crate) struct WriterRecord {
     pub(crate) writer: String,
     /// Of its call.
     pub(crate) sequence: u64,
@@ -21,14 +21,14 @@ pub(crate) struct Record {
     pub(crate) at: u64,
 }
 
-impl fmt::Display for Record {
+impl fmt::Display for WriterRecord {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { writer, sequence, attempt, at } = self;
         write!(f, "{writer} {sequence}.{attempt} {at}")
     }
 }
 
-impl FromStr for Record {
+impl FromStr for WriterRecord {
     type Err = &'static str;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
@@ -46,7 +46,7 @@ impl FromStr for Record {
 /// The writers of an item, the last one last.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Writers {
-    pub(crate) records: Vec<Record>,
+    pub(crate) records: Vec<WriterRecord>,
     /// The latest write that was forgotten to make room, in milliseconds since 1970.
     pub(crate) pushed_out: u64,
 }
@@ -57,7 +57,7 @@ impl Writers {
         let at = now.as_millis().max(self.records.last().map_or(0, |last| last.at));
         let kept_from = at.saturating_sub(kept_millis());
         self.records.retain(|record| record.writer != writer && record.at >= kept_from);
-        self.records.push(Record { writer: writer.to_owned(), sequence, attempt, at });
+        self.records.push(WriterRecord { writer: writer.to_owned(), sequence, attempt, at });
         while self.records.len() > WRITERS_MAX {
             self.pushed_out = self.records.remove(0).at;
         }
@@ -67,7 +67,7 @@ impl Writers {
     }
 
     /// The last write of this writer, if it is remembered.
-    pub(crate) fn of(&self, writer: &str) -> Option<&Record> {
+    pub(crate) fn of(&self, writer: &str) -> Option<&WriterRecord> {
         self.records.iter().find(|record| record.writer == writer)
     }
 
@@ -95,10 +95,11 @@ mod tests {
 
     #[test]
     fn a_record_reads_back_as_itself() {
-        let record = Record { writer: "x7-_".to_owned(), sequence: 9, attempt: 2, at: 1_767_268_800_123 };
+        let record =
+            WriterRecord { writer: "x7-_".to_owned(), sequence: 9, attempt: 2, at: 1_767_268_800_123 };
         assert_eq!(record.to_string().parse(), Ok(record));
         for wrong in ["", "x", "x 1", "x 1.1", "x 1 1", "x 1.1 y"] {
-            assert!(wrong.parse::<Record>().is_err(), "{wrong}");
+            assert!(wrong.parse::<WriterRecord>().is_err(), "{wrong}");
         }
     }
 

@@ -9,7 +9,7 @@ use std::process::Command;
 use support::{count, fresh_table, policy, server, subject, take, try_take, url, url_through, used};
 use tollway_core::{Fault, Retry, StoreError};
 use tollway_dynamodb::DynamoStore;
-use tollway_testkit::faults::{AwsFront, Said};
+use tollway_testkit::faults::{AwsFront, Treatment};
 
 fn error_of(url: &str) -> StoreError {
     let store = DynamoStore::connect(url).unwrap();
@@ -38,7 +38,7 @@ fn a_permission_error_names_the_needed_actions() {
     let store = DynamoStore::connect(&url_through(front.addr(), &fresh_table())).unwrap();
     let policy = policy("9 requests / day");
     assert!(try_take(&store, &policy, &subject("s")));
-    front.always("PutItem", Said::Denied);
+    front.always("PutItem", Treatment::Denied);
     let error = take(&store, &[&policy], &subject("s")).unwrap_err();
     assert_eq!((error.fault, error.retry), (Fault::Store, Retry::Useless), "{error}");
     assert!(error.message.contains("`tollway provision aws --iam worker`"), "{error}");
@@ -81,13 +81,13 @@ fn g8_a_throttled_call_is_retried_five_times_and_then_fails() {
     let policy = policy("9 requests / day");
     assert!(try_take(&store, &policy, &subject("s")));
     let before = front.count("PutItem");
-    front.always("PutItem", Said::Throttled);
+    front.always("PutItem", Treatment::Throttled);
     let error = take(&store, &[&policy], &subject("s")).unwrap_err();
     assert_eq!((error.fault, error.retry), (Fault::Throttled, Retry::Safe), "{error}");
     assert_eq!(front.count("PutItem") - before, 6);
     assert_eq!(count(&store.counters().throttles), 6);
     front.clear();
-    front.next(5, "PutItem", Said::Throttled);
+    front.next(5, "PutItem", Treatment::Throttled);
     assert!(try_take(&store, &policy, &subject("s")), "the fifth retry succeeds");
     assert_eq!(used(&store, &policy, &subject("s")), 2);
 }
@@ -97,8 +97,8 @@ fn throttled_reads_and_transactions_are_retried_too() {
     let front = AwsFront::to(server().addr());
     let store = DynamoStore::connect(&url_through(front.addr(), &fresh_table())).unwrap();
     let (one, two) = (policy("9 requests / day"), tollway_core::Policy::new("q", ["9 / day"]).unwrap());
-    front.next(3, "GetItem", Said::Throttled);
-    front.next(2, "Transact", Said::Throttled);
+    front.next(3, "GetItem", Treatment::Throttled);
+    front.next(2, "Transact", Treatment::Throttled);
     assert!(take(&store, &[&one, &two], &subject("s")).unwrap().is_some());
     assert_eq!(count(&store.counters().throttles), 5);
     assert_eq!((used(&store, &one, &subject("s")), used(&store, &two, &subject("s"))), (1, 1));
@@ -109,9 +109,9 @@ fn a_transaction_conflict_is_retried() {
     let front = AwsFront::to(server().addr());
     let store = DynamoStore::connect(&url_through(front.addr(), &fresh_table())).unwrap();
     let (one, two) = (policy("9 requests / day"), tollway_core::Policy::new("q", ["9 / day"]).unwrap());
-    front.next(4, "PutItem", Said::Conflict);
+    front.next(4, "PutItem", Treatment::Conflict);
     assert!(try_take(&store, &one, &subject("s")));
-    front.next(4, "Transact", Said::Conflict);
+    front.next(4, "Transact", Treatment::Conflict);
     assert!(take(&store, &[&one, &two], &subject("s")).unwrap().is_some());
     assert_eq!(count(&store.counters().conflicts), 8);
     assert_eq!((used(&store, &one, &subject("s")), used(&store, &two, &subject("s"))), (2, 1));

@@ -47,7 +47,7 @@ impl Session {
     }
 
     /// The prepared form of one of [`statements::ALL`].
-    pub(crate) fn statement(&self, index: statements::Index) -> &Statement {
+    pub(crate) fn statement(&self, index: statements::StoreStatement) -> &Statement {
         &self.statements[index as usize]
     }
 

@@ -2,7 +2,7 @@
 
 /// Which statement.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Index {
+pub(crate) enum StoreStatement {
     Lock,
     Read,
     Time,
@@ -12,7 +12,7 @@ pub(crate) enum Index {
     ForgetCalls,
 }
 
-/// In the order of [`Index`].
+/// In the order of [`StoreStatement`].
 pub(crate) const ALL: [&str; 7] = [LOCK, READ, TIME, WRITE, KEEP, FORGET_LINES, FORGET_CALLS];
 
 /// Locks in the order of the array.

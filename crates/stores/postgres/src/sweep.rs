@@ -9,7 +9,7 @@ use tollway_core::{Retry, Span, StoreError, Timestamp};
 
 use crate::error::before_commit;
 use crate::session::Session;
-use crate::statements::Index;
+use crate::statements::StoreStatement;
 
 /// How many rows of each table are forgotten at once: a moment's work.
 const ROWS_MAX: i64 = 512;
@@ -56,11 +56,11 @@ pub(crate) async fn sweep(
     now: Timestamp,
     server_now: Timestamp,
 ) -> Result<(), StoreError> {
-    forget(session, Index::ForgetLines, now.minus(LINES_KEPT)).await?;
-    forget(session, Index::ForgetCalls, server_now).await
+    forget(session, StoreStatement::ForgetLines, now.minus(LINES_KEPT)).await?;
+    forget(session, StoreStatement::ForgetCalls, server_now).await
 }
 
-async fn forget(session: &Session, rows: Index, until: Timestamp) -> Result<(), StoreError> {
+async fn forget(session: &Session, rows: StoreStatement, until: Timestamp) -> Result<(), StoreError> {
     let until = i64::try_from(until.as_micros()).unwrap_or(i64::MAX);
     let forget = async {
         let forgotten = session.client().execute(session.statement(rows), &[&until, &ROWS_MAX]).await;

@@ -33,7 +33,7 @@ use crate::error::{at_commit, at_lock, before_commit};
 use crate::expiry_rounding::next_minute;
 use crate::locked_rows::{LockedRows, stored_key};
 use crate::session::Session;
-use crate::statements::Index;
+use crate::statements::StoreStatement;
 
 /// Some calls, to be applied together by one writer.
 pub(crate) struct Transaction<'a> {
@@ -101,9 +101,9 @@ impl Transaction<'_> {
         let first = self.calls.iter().map(|call| signed(call.sequence)).min().unwrap_or(0);
         let (begun, locked, accounts, time) = join4(
             client.batch_execute("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"),
-            client.execute(self.session.statement(Index::Lock), &[&locks]),
-            client.query(self.session.statement(Index::Read), &[&keys]),
-            client.query(self.session.statement(Index::Time), &[&self.writer, &tags, &first]),
+            client.execute(self.session.statement(StoreStatement::Lock), &[&locks]),
+            client.query(self.session.statement(StoreStatement::Read), &[&keys]),
+            client.query(self.session.statement(StoreStatement::Time), &[&self.writer, &tags, &first]),
         )
         .await;
         begun.map_err(|error| before_commit(&error))?;
@@ -151,9 +151,9 @@ impl Transaction<'_> {
         let client = self.session.client();
         let round_trip = async {
             let (written, kept, committed) = join3(
-                client.execute(self.session.statement(Index::Write), &[&keys, &accounts, &expires]),
+                client.execute(self.session.statement(StoreStatement::Write), &[&keys, &accounts, &expires]),
                 client.execute(
-                    self.session.statement(Index::Keep),
+                    self.session.statement(StoreStatement::Keep),
                     &[&self.writer, &tags, &sequences, &found, &now, &kept_until],
                 ),
                 // After a statement that was refused, this is answered as if all were well, and rolls back.

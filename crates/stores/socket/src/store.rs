@@ -17,7 +17,7 @@ use crate::{SocketClient, SocketServer};
 /// A call of a store.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Call {
+enum SocketCall {
     Apply(Vec<Operation>),
     Settings,
     Change(SettingChange),
@@ -35,19 +35,19 @@ pub fn serve_store(path: &Path, store: Arc<dyn Store>) -> io::Result<SocketServe
 async fn answer(store: &dyn Store, line: &[u8]) -> Vec<u8> {
     let keeps_none = || wrong("this store keeps no settings");
     match serde_json::from_slice(line) {
-        Ok(Call::Apply(batch)) => {
+        Ok(SocketCall::Apply(batch)) => {
             let applied = store.apply(&batch);
             encode(&applied.await)
         }
-        Ok(Call::Settings) => match store.settings() {
+        Ok(SocketCall::Settings) => match store.settings() {
             Some(settings) => encode(&settings.settings().await),
             None => encode(&Err::<(), _>(keeps_none())),
         },
-        Ok(Call::Change(change)) => match store.settings() {
+        Ok(SocketCall::Change(change)) => match store.settings() {
             Some(settings) => encode(&settings.change(change).await),
             None => encode(&Err::<(), _>(keeps_none())),
         },
-        Ok(Call::Accounts(policy, at_most)) => {
+        Ok(SocketCall::Accounts(policy, at_most)) => {
             let at_most = at_most.min(ACCOUNTS_LISTED_MAX);
             match store.accounts(policy.as_ref(), at_most) {
                 Some(list) => encode(&list.await.map(Some)),
@@ -73,7 +73,7 @@ impl SocketStore {
         Ok(SocketClient::connect(path)?.map(|client| Self { client }))
     }
 
-    fn ask<T: DeserializeOwned + Send + 'static>(&self, call: &Call) -> SettingsAnswer<T> {
+    fn ask<T: DeserializeOwned + Send + 'static>(&self, call: &SocketCall) -> SettingsAnswer<T> {
         let asked = self.client.ask(encode(call));
         Box::pin(async move {
             let said = asked.await.map_err(|error| lost(&error))?;
@@ -89,7 +89,7 @@ impl SocketStore {
 
 impl Store for SocketStore {
     fn apply(&self, batch: &[Operation]) -> Answer {
-        Answer::Later(self.ask::<Outcomes>(&Call::Apply(batch.to_vec())))
+        Answer::Later(self.ask::<Outcomes>(&SocketCall::Apply(batch.to_vec())))
     }
 
     fn settings(&self) -> Option<&dyn Settings> {
@@ -97,7 +97,7 @@ impl Store for SocketStore {
     }
 
     fn accounts(&self, policy: Option<&Name>, at_most: usize) -> Option<AccountListAnswer> {
-        let list = self.ask::<Option<AccountList>>(&Call::Accounts(policy.cloned(), at_most));
+        let list = self.ask::<Option<AccountList>>(&SocketCall::Accounts(policy.cloned(), at_most));
         let cannot = || wrong("the store of the server cannot list accounts");
         Some(Box::pin(async move { list.await?.ok_or_else(cannot) }))
     }
@@ -105,11 +105,11 @@ impl Store for SocketStore {
 
 impl Settings for SocketStore {
     fn settings(&self) -> SettingsAnswer<Vec<Setting>> {
-        self.ask(&Call::Settings)
+        self.ask(&SocketCall::Settings)
     }
 
     fn change(&self, change: SettingChange) -> SettingsAnswer<()> {
-        self.ask(&Call::Change(change))
+        self.ask(&SocketCall::Change(change))
     }
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::home::Home;
 use crate::provision::put;
-use tollway_testkit::faults::{AwsFront, Said};
+use tollway_testkit::faults::{AwsFront, Treatment};
 use tollway_testkit::servers::Ministack;
 
 /// 200 in the config; the parameter is read through `addr`.
@@ -53,7 +53,8 @@ fn the_last_good_amount_outlives_a_command() {
         put(&parameters, "/kept/rpm", wrong);
         assert_eq!(take_until_said(&home, wrong), 150);
     }
-    for (said, wanted) in [(Said::Throttled, "ThroughputExceeded"), (Said::Denied, "AccessDenied")] {
+    for (said, wanted) in [(Treatment::Throttled, "ThroughputExceeded"), (Treatment::Denied, "AccessDenied")]
+    {
         front.always("GetParameter", said);
         assert_eq!(take_until_said(&home, wanted), 150);
         front.clear();

@@ -210,7 +210,7 @@ mod postgres {
 
 #[cfg(feature = "aws")]
 mod sqs {
-    use tollway_testkit::faults::{AwsFront, Said};
+    use tollway_testkit::faults::{AwsFront, Treatment};
     use tollway_testkit::servers::Ministack;
 
     use super::*;
@@ -226,7 +226,9 @@ mod sqs {
         let home = lab("file:state", "", &engine);
         enqueue_all(&home);
         let run = Run::start_logging(&home, &[]);
-        for (count, said) in [(5, Said::Expired), (20, Said::Unavailable), (35, Said::Throttled)] {
+        for (count, said) in
+            [(5, Treatment::Expired), (20, Treatment::Unavailable), (35, Treatment::Throttled)]
+        {
             wait_for_calls(&home, count);
             front.always("", said);
             std::thread::sleep(Duration::from_secs(3));

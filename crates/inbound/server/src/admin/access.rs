@@ -35,7 +35,7 @@ impl Refused {
     pub(crate) async fn answer_late(self, worker: &Worker) -> Problem {
         match self {
             Self::WrongToken => {
-                worker.state.wrong_tokens.delay(worker.state.patience.wrong_token).await;
+                worker.state.wrong_tokens.delay(worker.state.timeouts.wrong_token).await;
                 Problem::no_token()
             }
             Self::Because(problem) => problem,
@@ -60,7 +60,7 @@ pub(crate) fn may_enter(
         _ => None,
     };
     if let (Some(needed), Some(link)) = (linked, worker.state.link.as_deref())
-        && let Some(name) = shown(headers)?.and_then(|token| link.find(token, needed).ok())
+        && let Some(name) = presented_token(headers)?.and_then(|token| link.find(token, needed).ok())
     {
         return Ok(Some(name));
     }
@@ -80,7 +80,7 @@ pub(crate) fn may_enter(
         Access::Read => Right::Read,
         Access::Write => Right::Write,
     };
-    let Some(token) = shown(headers)? else { return Err(Problem::no_token().into()) };
+    let Some(token) = presented_token(headers)? else { return Err(Problem::no_token().into()) };
     match tokens.find(token, needed) {
         Ok(name) => Ok(Some(name)),
         Err(TokenMismatch::LacksRight) if needed == Right::Write => Err(Problem::may_not_write().into()),
@@ -99,7 +99,7 @@ fn is_link(worker: &Worker, token: &[u8]) -> bool {
 }
 
 /// The token of a request: `X-Tollway-Token: TOKEN` or `Authorization: Bearer TOKEN`.
-pub(super) fn shown(headers: &HeaderMap) -> Result<Option<&[u8]>, Problem> {
+pub(super) fn presented_token(headers: &HeaderMap) -> Result<Option<&[u8]>, Problem> {
     if let Some(token) = identity_header(headers, TOKEN_HEADER)? {
         return Ok(Some(token));
     }

@@ -7,7 +7,7 @@ use hyper::HeaderMap;
 use tollway_inbound::address::Peer;
 
 use super::Actor;
-use super::access::{Refused, shown};
+use super::access::{Refused, presented_token};
 use super::tokens::{Right, TokenMismatch};
 use crate::connection::Caller;
 use crate::rules::Rules;
@@ -44,7 +44,7 @@ impl Administrator {
     ) -> Result<Self, Refused> {
         let open = rules.tokens.administration_has_none();
         let without = if open { AdminRight::Overview } else { AdminRight::Nothing };
-        let Some(token) = shown(headers)? else { return Ok(Self::new(without, None, caller.peer)) };
+        let Some(token) = presented_token(headers)? else { return Ok(Self::new(without, None, caller.peer)) };
         for tokens in worker.state.link.as_deref().into_iter().chain([&rules.tokens]) {
             for (right, gives) in [(Right::Write, AdminRight::Write), (Right::Read, AdminRight::Read)] {
                 if let Ok(name) = tokens.find(token, right) {

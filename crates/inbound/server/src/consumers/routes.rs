@@ -9,7 +9,7 @@ use super::management::BlockedBody;
 use super::management_json::ManagementJson;
 use super::neutral::Neutral;
 use crate::http::openapi::{Description, schema};
-use crate::http::route::{Access, Operation, Route, administration};
+use crate::http::route::{Access, Endpoint, Route, administration};
 
 /// An operation of consumer management.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,11 +83,11 @@ pub(crate) static ROUTES: [Route; 23] = [
 ];
 
 const fn documented(method: Method, path: &'static str, what: Management, access: Access) -> Route {
-    administration(method, path, Operation::Manage(what, JsonShape::Documented), access)
+    administration(method, path, Endpoint::Manage(what, JsonShape::Documented), access)
 }
 
 const fn neutral(method: Method, path: &'static str, what: Management, access: Access) -> Route {
-    administration(method, path, Operation::Manage(what, JsonShape::Neutral), access)
+    administration(method, path, Endpoint::Manage(what, JsonShape::Neutral), access)
 }
 
 /// The OpenAPI description of an operation.

@@ -3,14 +3,11 @@
 //! The HTTP/2 library reads PING, SETTINGS, PRIORITY, WINDOW_UPDATE, unknown and empty frames without a bound, and logs some
 //! of them. They cost the client almost nothing. This counts them by the headers of the frames, before the library reads them.
 
-use std::io::{self, IoSlice};
-use std::pin::Pin;
+use std::io;
 use std::rc::Rc;
-use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-
+use super::checked_stream::ArrivalCheck;
 use crate::bounds::{CONTROL_FRAMES_INTERVAL, CONTROL_FRAMES_MAX, CONTROL_FRAMES_PER_REQUEST};
 use crate::counts::count;
 use crate::listener::ListenerKind;
@@ -25,18 +22,16 @@ const DATA: u8 = 0;
 const HEADERS: u8 = 1;
 const PADDED: u8 = 8;
 
-/// A connection whose reads fail once its client has sent too many control frames.
-pub(super) struct ControlFrameLimit<S> {
-    stream: S,
+/// Fails the reads of a connection once its client has sent too many control frames.
+pub(super) struct ControlFrameLimit {
     frames: FrameCounter,
     worker: Rc<Worker>,
     listener: ListenerKind,
 }
 
-impl<S> ControlFrameLimit<S> {
-    pub(super) fn new(stream: S, worker: &Rc<Worker>, listener: ListenerKind) -> Self {
-        let worker = Rc::clone(worker);
-        Self { stream, frames: FrameCounter::new(worker.time()), worker, listener }
+impl ControlFrameLimit {
+    pub(super) fn new(worker: &Rc<Worker>, listener: ListenerKind) -> Self {
+        Self { frames: FrameCounter::new(worker.time()), worker: Rc::clone(worker), listener }
     }
 }
 
@@ -137,51 +132,13 @@ impl FrameCounter {
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for ControlFrameLimit<S> {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        let this = &mut *self;
-        let before = buffer.filled().len();
-        ready!(Pin::new(&mut this.stream).poll_read(context, buffer))?;
-        let arrived = buffer.filled().get(before..).unwrap_or_default();
-        if this.frames.count(arrived, this.worker.time()) {
-            return Poll::Ready(Ok(()));
+impl ArrivalCheck for ControlFrameLimit {
+    fn arrived(&mut self, bytes: &[u8]) -> io::Result<()> {
+        if self.frames.count(bytes, self.worker.time()) {
+            return Ok(());
         }
-        count(&this.worker.state.counts.at(this.listener).cut_off);
-        Poll::Ready(Err(io::Error::other("the client sent too many HTTP/2 control frames")))
-    }
-}
-
-impl<S: AsyncWrite + Unpin> AsyncWrite for ControlFrameLimit<S> {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write(context, bytes)
-    }
-
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        parts: &[IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write_vectored(context, parts)
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        self.stream.is_write_vectored()
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(context)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(context)
+        count(&self.worker.state.counts.at(self.listener).cut_off);
+        Err(io::Error::other("the client sent too many HTTP/2 control frames"))
     }
 }
 

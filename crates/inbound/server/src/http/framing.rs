@@ -5,28 +5,24 @@
 //! of bodies. What the library refuses need not be followed: it closes the connection.
 
 use std::cell::Cell;
-use std::io::{self, IoSlice};
-use std::pin::Pin;
+use std::io;
 use std::rc::Rc;
-use std::task::{Context, Poll, ready};
 
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-
+use super::checked_stream::ArrivalCheck;
 use crate::bounds::HEAD_BYTES_MAX;
 
 /// Whether a request of a connection had two lengths. It stays so: the connection serves no other request.
 pub(super) type TwoLengths = Rc<Cell<bool>>;
 
-/// A connection whose requests are followed.
-pub(super) struct FramingCheck<S> {
-    stream: S,
+/// Follows the requests of a connection.
+pub(super) struct FramingCheck {
     requests: RequestFraming,
     two_lengths: TwoLengths,
 }
 
-impl<S> FramingCheck<S> {
-    pub(super) fn new(stream: S, two_lengths: &TwoLengths) -> Self {
-        Self { stream, requests: RequestFraming::default(), two_lengths: Rc::clone(two_lengths) }
+impl FramingCheck {
+    pub(super) fn new(two_lengths: &TwoLengths) -> Self {
+        Self { requests: RequestFraming::default(), two_lengths: Rc::clone(two_lengths) }
     }
 }
 
@@ -158,50 +154,13 @@ fn chunk_size(line: &[u8]) -> Option<u64> {
     u64::from_str_radix(digits, 16).ok()
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for FramingCheck<S> {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        let this = &mut *self;
-        let before = buffer.filled().len();
-        ready!(Pin::new(&mut this.stream).poll_read(context, buffer))?;
-        let arrived = buffer.filled().get(before..).unwrap_or_default();
-        if !this.requests.follow(arrived) {
-            this.two_lengths.set(true);
+impl ArrivalCheck for FramingCheck {
+    /// The request is refused where it is answered, so the read succeeds.
+    fn arrived(&mut self, bytes: &[u8]) -> io::Result<()> {
+        if !self.requests.follow(bytes) {
+            self.two_lengths.set(true);
         }
-        Poll::Ready(Ok(()))
-    }
-}
-
-impl<S: AsyncWrite + Unpin> AsyncWrite for FramingCheck<S> {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write(context, bytes)
-    }
-
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        parts: &[IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write_vectored(context, parts)
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        self.stream.is_write_vectored()
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(context)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(context)
+        Ok(())
     }
 }
 

@@ -4,13 +4,14 @@
 //! `body_memory` bounds incomplete ones, `for_proxy` puts a denial into headers, `problem` is an error, `openapi` describes
 //! everything. `caller_check` refuses foreign web pages and names, `cors` lets allowed pages read, `host_port` parses a name.
 //! `take`, `permit`, `observe` and `authorize` handle requests. `new_streams` answers HTTP/2 streams together,
-//! `control_frames` closes connections that flood. `handled` lets a handler answer, after the same checks and that of
+//! `control_frames` closes connections that flood, as seen by `checked_stream`. `handled` lets a handler answer, after the same checks and that of
 //! `framing` (bodies that have two lengths): all requests of a gateway, and those of the administration that have no route here.
 
 pub(crate) mod authorize;
 mod body;
 mod body_memory;
 pub(crate) mod caller_check;
+mod checked_stream;
 mod control_frames;
 mod cors;
 pub(crate) mod for_proxy;
@@ -55,7 +56,7 @@ pub(crate) use problem::Problem;
 pub(crate) use query::Query;
 pub(crate) use request_bodies::{LimitBody, ResetBody};
 pub(crate) use response_body::Body;
-pub(crate) use route::{Access, Operation};
+pub(crate) use route::{Access, Endpoint};
 pub(crate) use take::subject_or_shared;
 
 use crate::admin::{self, Actor, Refused};
@@ -66,6 +67,7 @@ use crate::bounds::{
 use crate::connection::Caller;
 use crate::grpc;
 use crate::worker::{ConnectionDeadlines, Worker, yield_before_park};
+use checked_stream::CheckedStream;
 use control_frames::ControlFrameLimit;
 use framing::{FramingCheck, TwoLengths};
 use handled::Handling;
@@ -110,12 +112,12 @@ pub(crate) async fn serve(
     caller: Caller,
 ) {
     let deadlines = Rc::clone(&caller.deadlines);
-    let stream = ControlFrameLimit::new(stream, worker, caller.listener);
+    let stream = CheckedStream::new(stream, ControlFrameLimit::new(worker, caller.listener));
     let builder = &worker.http.builder;
     match Handling::of(worker, caller.listener) {
         Some(handling) => {
             let two_lengths = TwoLengths::default();
-            let stream = TokioIo::new(FramingCheck::new(stream, &two_lengths));
+            let stream = TokioIo::new(CheckedStream::new(stream, FramingCheck::new(&two_lengths)));
             let service = service_fn(|request| {
                 let (worker, caller, handling) = (Rc::clone(worker), caller.clone(), handling.clone());
                 let has_two_lengths = two_lengths.get();
@@ -221,7 +223,7 @@ async fn answer_route(worker: &Rc<Worker>, caller: &Caller, request: Request<Inc
         }
         Ok(token) => {
             let actor = Actor::new(token, caller.peer);
-            operate(route.operation, parameters, worker, caller, &actor, request).await
+            operate(route.endpoint, parameters, worker, caller, &actor, request).await
         }
     };
     let mut response = answered.unwrap_or_else(Problem::into_response);
@@ -241,55 +243,55 @@ fn may_enter(
     caller: &Caller,
     request: &Request<Incoming>,
 ) -> Result<Option<Arc<str>>, Refused> {
-    if caller.health_only && !route.operation.is_health() {
+    if caller.health_only && !route.endpoint.is_health() {
         return Err(Problem::too_many_connections().into());
     }
     let rules = worker.state.rules();
     caller_check::may_call(route.check, &rules, worker, caller, request)?;
-    if route.operation == Operation::Metrics && caller.reads_metrics_openly() {
+    if route.endpoint == Endpoint::Metrics && caller.reads_metrics_openly() {
         return Ok(None);
     }
     admin::may_enter(route.access, &rules, worker, caller, request.headers())
 }
 
-/// Answers an operation. None keeps the head of its request while it waits: a client can let hundreds wait on one connection,
+/// Answers an endpoint. None keeps the head of its request while it waits: a client can let hundreds wait on one connection,
 /// and each head has up to 16 KiB.
 async fn operate(
-    operation: Operation,
+    endpoint: Endpoint,
     parameters: Vec<String>,
     worker: &Rc<Worker>,
     caller: &Caller,
     actor: &Actor,
     request: Request<Incoming>,
 ) -> Result<Response, Problem> {
-    match operation {
-        Operation::Take => take::answer(worker, caller, request).await,
-        Operation::Authorize => authorize::answer(worker, caller, request).await,
+    match endpoint {
+        Endpoint::Take => take::answer(worker, caller, request).await,
+        Endpoint::Authorize => authorize::answer(worker, caller, request).await,
         // The rare operations are boxed, so that they do not enlarge the future of every request, which is moved.
-        Operation::Begin => Box::pin(permit::begin(worker, caller, request)).await,
-        Operation::Settle => Box::pin(permit::settle(worker, caller, request)).await,
-        Operation::Done => Box::pin(permit::done(worker, caller, request)).await,
-        Operation::Return => Box::pin(permit::give_back(worker, caller, request)).await,
-        Operation::Renew => Box::pin(permit::renew(worker, caller, request)).await,
-        Operation::Observe => Box::pin(observe::answer(worker, caller, request)).await,
-        Operation::OpenApi => Ok(openapi::answer(caller.listener, worker.admin_handler.as_deref())),
-        Operation::Health => Ok(admin::health()),
-        Operation::Ready => Ok(admin::ready(worker)),
-        Operation::Metrics => {
+        Endpoint::Begin => Box::pin(permit::begin(worker, caller, request)).await,
+        Endpoint::Settle => Box::pin(permit::settle(worker, caller, request)).await,
+        Endpoint::Done => Box::pin(permit::done(worker, caller, request)).await,
+        Endpoint::Return => Box::pin(permit::give_back(worker, caller, request)).await,
+        Endpoint::Renew => Box::pin(permit::renew(worker, caller, request)).await,
+        Endpoint::Observe => Box::pin(observe::answer(worker, caller, request)).await,
+        Endpoint::OpenApi => Ok(openapi::answer(caller.listener, worker.admin_handler.as_deref())),
+        Endpoint::Health => Ok(admin::health()),
+        Endpoint::Ready => Ok(admin::ready(worker)),
+        Endpoint::Metrics => {
             drop(request);
             Box::pin(admin::metrics(worker)).await
         }
-        Operation::Policies => Ok(admin::policies(worker)),
-        Operation::Usage => Box::pin(admin::usage(worker, request)).await,
-        Operation::Reset => Box::pin(admin::reset(worker, caller, actor, request)).await,
-        Operation::SetLimit => Box::pin(admin::set_limit(worker, caller, actor, parameters, request)).await,
-        Operation::ClearLimit => {
+        Endpoint::Policies => Ok(admin::policies(worker)),
+        Endpoint::Usage => Box::pin(admin::usage(worker, request)).await,
+        Endpoint::Reset => Box::pin(admin::reset(worker, caller, actor, request)).await,
+        Endpoint::SetLimit => Box::pin(admin::set_limit(worker, caller, actor, parameters, request)).await,
+        Endpoint::ClearLimit => {
             drop(request);
             Box::pin(admin::clear_limit(worker, actor, parameters)).await
         }
-        Operation::RedisHealth => Box::pin(admin::redis_health(worker, caller, request)).await,
+        Endpoint::RedisHealth => Box::pin(admin::redis_health(worker, caller, request)).await,
         #[cfg(feature = "consumers")]
-        Operation::Manage(what, shape) => {
+        Endpoint::Manage(what, shape) => {
             Box::pin(crate::consumers::manage(what, shape, worker, caller, actor, parameters, request)).await
         }
     }

@@ -15,7 +15,7 @@ use super::problem::Problem;
 use super::request_bodies::{LimitBody, PermitBody, ResetBody, SettleBody, TakeBody, WITHOUT_NUL};
 use super::response_bodies::{BatchEntry, BeginAnswer, DoneAnswer, RenewAnswer, SettleAnswer, TakeAnswer};
 use super::response_body::Body;
-use super::route::{Access, Operation, Route, routes};
+use super::route::{Access, Endpoint, Route, routes};
 use crate::admin::{HealthAnswer, LimitsAnswer, PoliciesAnswer, RedisHealthAnswer, UsageAnswer};
 use crate::bounds::TAKES_PER_BATCH_MAX;
 #[cfg(feature = "consumers")]
@@ -79,7 +79,7 @@ pub(super) fn document(kind: ListenerKind) -> Value {
 }
 
 fn describe(route: &Route, schemas: &mut SchemaGenerator) -> Value {
-    let Description { summary, query, body, answers } = Description::of(route.operation, schemas);
+    let Description { summary, query, body, answers } = Description::of(route.endpoint, schemas);
     let in_path = route.path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'));
     let in_path = in_path.map(|name| parameter(name, "path", true, about_path(name), &text()));
     let in_query = query.iter().map(QueryParameter::described);
@@ -87,7 +87,7 @@ fn describe(route: &Route, schemas: &mut SchemaGenerator) -> Value {
     let mut responses: Map<String, Value> = answers.into_iter().map(|answer| answer.described()).collect();
     responses
         .insert("default".to_owned(), content("The request failed.", "application/problem+json", &problem));
-    if route.operation == Operation::Authorize {
+    if route.endpoint == Endpoint::Authorize {
         // An unknown token, and a blocked consumer.
         for status in ["401", "403"] {
             responses[status]["content"]["application/problem+json"] = json!({ "schema": &problem });
@@ -98,7 +98,7 @@ fn describe(route: &Route, schemas: &mut SchemaGenerator) -> Value {
     }
     let method = route.method.as_str().to_lowercase();
     let mut described = json!({
-        "operationId": format!("{method}{}", operation_name(route.operation)),
+        "operationId": format!("{method}{}", operation_name(route.endpoint)),
         "summary": summary,
         "parameters": in_path.chain(in_query).collect::<Vec<_>>(),
         "responses": responses,
@@ -126,12 +126,12 @@ fn about_path(name: &str) -> &'static str {
     }
 }
 
-fn operation_name(operation: Operation) -> String {
+fn operation_name(operation: Endpoint) -> String {
     match operation {
         #[cfg(feature = "consumers")]
-        Operation::Manage(what, JsonShape::Documented) => format!("{what:?}"),
+        Endpoint::Manage(what, JsonShape::Documented) => format!("{what:?}"),
         #[cfg(feature = "consumers")]
-        Operation::Manage(what, JsonShape::Neutral) => format!("Consumer{what:?}"),
+        Endpoint::Manage(what, JsonShape::Neutral) => format!("Consumer{what:?}"),
         other => format!("{other:?}"),
     }
 }
@@ -219,10 +219,10 @@ const DENY: QueryParameter = QueryParameter {
 };
 
 impl Description {
-    fn of(operation: Operation, schemas: &mut SchemaGenerator) -> Self {
+    fn of(operation: Endpoint, schemas: &mut SchemaGenerator) -> Self {
         match operation {
-            Operation::Take => take(schemas),
-            Operation::Begin => Self::new("Whether a call may start now.")
+            Endpoint::Take => take(schemas),
+            Endpoint::Begin => Self::new("Whether a call may start now.")
                 .asking(schema::<PermitBody<'_>>(schemas))
                 .answering(200, "It may, now or after a delay.", schema::<BeginAnswer>(schemas))
                 .answering(
@@ -230,24 +230,24 @@ impl Description {
                     "The permit came too late, and a new take was denied.",
                     schema::<TakeAnswer<'_>>(schemas),
                 ),
-            Operation::Settle => Self::new("Settles a call with its actual cost.")
+            Endpoint::Settle => Self::new("Settles a call with its actual cost.")
                 .asking(schema::<SettleBody<'_>>(schemas))
                 .answering(200, "What was corrected.", schema::<SettleAnswer>(schemas)),
-            Operation::Return => Self::new("Returns the cost of a call that was not made.")
+            Endpoint::Return => Self::new("Returns the cost of a call that was not made.")
                 .asking(schema::<PermitBody<'_>>(schemas))
                 .answering(200, "What was corrected.", schema::<SettleAnswer>(schemas)),
-            Operation::Done => Self::new("Ends a call and frees its slots.")
+            Endpoint::Done => Self::new("Ends a call and frees its slots.")
                 .asking(schema::<PermitBody<'_>>(schemas))
                 .answering(200, "The slots are free.", schema::<DoneAnswer>(schemas)),
-            Operation::Renew => Self::new("Renews the slots of a running call.")
+            Endpoint::Renew => Self::new("Renews the slots of a running call.")
                 .asking(schema::<PermitBody<'_>>(schemas))
                 .answering(200, "Whether it still had its slots.", schema::<RenewAnswer>(schemas)),
-            Operation::Observe => {
+            Endpoint::Observe => {
                 Self::new("Reports how a vendor answered a call: it moves the rate, and a refusal holds all.")
                     .asking(schema::<ObserveBody<'_>>(schemas))
                     .answering(200, "What the answer was.", schema::<ObserveAnswer>(schemas))
             }
-            Operation::Authorize => {
+            Endpoint::Authorize => {
                 let denied = schema::<TooManyRequests<'_>>(schemas);
                 let answering = |all: Self, status| all.answering(status, "Denied.", denied.clone());
                 let open = Self {
@@ -256,43 +256,43 @@ impl Description {
                 };
                 [429, 401, 403].into_iter().fold(open.empty(200, "Granted."), answering)
             }
-            Operation::OpenApi => Self::new("This document.").empty(200, "The document."),
-            Operation::Health => Self::new("Liveness.").answering(
+            Endpoint::OpenApi => Self::new("This document.").empty(200, "The document."),
+            Endpoint::Health => Self::new("Liveness.").answering(
                 200,
                 "The server is running.",
                 schema::<HealthAnswer>(schemas),
             ),
-            Operation::Ready => Self::new("Readiness.")
+            Endpoint::Ready => Self::new("Readiness.")
                 .answering(200, "Ready.", schema::<HealthAnswer>(schemas))
                 .answering(503, "Draining or stopping.", schema::<HealthAnswer>(schemas)),
-            Operation::Metrics => {
+            Endpoint::Metrics => {
                 Self::new("Metrics for Prometheus.").empty(200, "The text format of Prometheus.")
             }
-            Operation::Policies => Self::new("The policies in force.").answering(
+            Endpoint::Policies => Self::new("The policies in force.").answering(
                 200,
                 "All policies.",
                 schema::<PoliciesAnswer>(schemas),
             ),
-            Operation::Usage => Self { query: &[POLICY, SUBJECT], ..Self::new("The usage of a policy.") }
+            Endpoint::Usage => Self { query: &[POLICY, SUBJECT], ..Self::new("The usage of a policy.") }
                 .answering(200, "The usage of every limit.", schema::<UsageAnswer>(schemas)),
-            Operation::Reset => Self::new("Resets the usage of a policy and a subject.")
+            Endpoint::Reset => Self::new("Resets the usage of a policy and a subject.")
                 .asking(schema::<ResetBody<'_>>(schemas))
                 .empty(204, "Reset."),
-            Operation::SetLimit => Self::new("Sets a limit for all processes that share the store.")
+            Endpoint::SetLimit => Self::new("Sets a limit for all processes that share the store.")
                 .asking(schema::<LimitBody<'_>>(schemas))
                 .answering(200, "The limit in force.", schema::<LimitsAnswer>(schemas)),
-            Operation::ClearLimit => Self::new("Restores the limit of the config file.").answering(
+            Endpoint::ClearLimit => Self::new("Restores the limit of the config file.").answering(
                 200,
                 "The limit in force.",
                 schema::<LimitsAnswer>(schemas),
             ),
-            Operation::RedisHealth => Self::new("Whether Redis answers, if it is the store.").answering(
+            Endpoint::RedisHealth => Self::new("Whether Redis answers, if it is the store.").answering(
                 200,
                 "The state, and with a read token the address.",
                 schema::<RedisHealthAnswer>(schemas),
             ),
             #[cfg(feature = "consumers")]
-            Operation::Manage(what, shape) => crate::consumers::describe(what, shape, schemas),
+            Endpoint::Manage(what, shape) => crate::consumers::describe(what, shape, schemas),
         }
     }
 

@@ -1,7 +1,7 @@
-//! The table of all routes: path, operation, required access, and what is checked of the caller.
+//! The table of all routes: path, endpoint, required access, and what is checked of the caller.
 
 use hyper::Method;
-use tollway_inbound::escapes::percent_decode;
+use tollway_inbound::paths::path_parameters;
 
 use super::caller_check::CallerCheck;
 use super::problem::Problem;
@@ -9,9 +9,9 @@ use super::problem::Problem;
 use crate::consumers::{JsonShape, Management, ROUTES as CONSUMER_ROUTES};
 use crate::listener::ListenerKind;
 
-/// The operation of a route.
+/// The endpoint of a route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Operation {
+pub(crate) enum Endpoint {
     Take,
     Begin,
     Settle,
@@ -35,7 +35,7 @@ pub(crate) enum Operation {
     Manage(Management, JsonShape),
 }
 
-impl Operation {
+impl Endpoint {
     /// Whether orchestrators ask it to see that the server lives.
     pub(crate) fn is_health(self) -> bool {
         matches!(self, Self::Health | Self::Ready | Self::RedisHealth)
@@ -64,7 +64,7 @@ pub(crate) struct Route {
     pub(crate) method: Method,
     /// Parts in braces are parameters.
     pub(crate) path: &'static str,
-    pub(crate) operation: Operation,
+    pub(crate) endpoint: Endpoint,
     pub(crate) access: Access,
     pub(crate) check: CallerCheck,
 }
@@ -72,57 +72,57 @@ pub(crate) struct Route {
 impl Route {
     /// Whether the response changes over time and could be cached on its way, since it answers a GET.
     pub(crate) fn changes(&self) -> bool {
-        self.method == Method::GET && self.operation != Operation::OpenApi
+        self.method == Method::GET && self.endpoint != Endpoint::OpenApi
     }
 }
 
-const fn decision(method: Method, path: &'static str, operation: Operation, check: CallerCheck) -> Route {
-    let access = match operation {
-        Operation::OpenApi => Access::Open,
+const fn decision(method: Method, path: &'static str, endpoint: Endpoint, check: CallerCheck) -> Route {
+    let access = match endpoint {
+        Endpoint::OpenApi => Access::Open,
         // What is reported holds back every process.
-        Operation::Observe => Access::DecideHere,
+        Endpoint::Observe => Access::DecideHere,
         _ => Access::Decide,
     };
-    Route { listener: ListenerKind::Decisions, method, path, operation, access, check }
+    Route { listener: ListenerKind::Decisions, method, path, endpoint, access, check }
 }
 
 pub(crate) const fn administration(
     method: Method,
     path: &'static str,
-    operation: Operation,
+    endpoint: Endpoint,
     access: Access,
 ) -> Route {
     let check = CallerCheck::HostAndPage;
-    Route { listener: ListenerKind::Administration, method, path, operation, access, check }
+    Route { listener: ListenerKind::Administration, method, path, endpoint, access, check }
 }
 
 /// All but those of consumers, the most frequent first.
 static ROUTES: [Route; 20] = [
-    decision(Method::POST, "/v1/take", Operation::Take, CallerCheck::HostAndPage),
-    decision(Method::GET, "/v1/authorize", Operation::Authorize, CallerCheck::Proxied),
-    decision(Method::POST, "/v1/authorize", Operation::Authorize, CallerCheck::Proxied),
-    decision(Method::POST, "/v1/begin", Operation::Begin, CallerCheck::HostAndPage),
-    decision(Method::POST, "/v1/settle", Operation::Settle, CallerCheck::HostAndPage),
-    decision(Method::POST, "/v1/done", Operation::Done, CallerCheck::HostAndPage),
-    decision(Method::POST, "/v1/return", Operation::Return, CallerCheck::HostAndPage),
-    decision(Method::POST, "/v1/renew", Operation::Renew, CallerCheck::HostAndPage),
-    decision(Method::POST, "/v1/observe", Operation::Observe, CallerCheck::HostAndPage),
-    decision(Method::GET, "/openapi.json", Operation::OpenApi, CallerCheck::Host),
-    administration(Method::GET, "/health", Operation::Health, Access::Open),
-    administration(Method::GET, "/ready", Operation::Ready, Access::Open),
-    administration(Method::GET, "/openapi.json", Operation::OpenApi, Access::Open),
-    administration(Method::GET, "/metrics", Operation::Metrics, Access::Read),
-    administration(Method::GET, "/v1/policies", Operation::Policies, Access::Read),
-    administration(Method::GET, "/v1/usage", Operation::Usage, Access::Read),
-    administration(Method::POST, "/v1/reset", Operation::Reset, Access::Write),
-    administration(Method::PUT, "/v1/policies/{policy}/limits/{limit}", Operation::SetLimit, Access::Write),
+    decision(Method::POST, "/v1/take", Endpoint::Take, CallerCheck::HostAndPage),
+    decision(Method::GET, "/v1/authorize", Endpoint::Authorize, CallerCheck::Proxied),
+    decision(Method::POST, "/v1/authorize", Endpoint::Authorize, CallerCheck::Proxied),
+    decision(Method::POST, "/v1/begin", Endpoint::Begin, CallerCheck::HostAndPage),
+    decision(Method::POST, "/v1/settle", Endpoint::Settle, CallerCheck::HostAndPage),
+    decision(Method::POST, "/v1/done", Endpoint::Done, CallerCheck::HostAndPage),
+    decision(Method::POST, "/v1/return", Endpoint::Return, CallerCheck::HostAndPage),
+    decision(Method::POST, "/v1/renew", Endpoint::Renew, CallerCheck::HostAndPage),
+    decision(Method::POST, "/v1/observe", Endpoint::Observe, CallerCheck::HostAndPage),
+    decision(Method::GET, "/openapi.json", Endpoint::OpenApi, CallerCheck::Host),
+    administration(Method::GET, "/health", Endpoint::Health, Access::Open),
+    administration(Method::GET, "/ready", Endpoint::Ready, Access::Open),
+    administration(Method::GET, "/openapi.json", Endpoint::OpenApi, Access::Open),
+    administration(Method::GET, "/metrics", Endpoint::Metrics, Access::Read),
+    administration(Method::GET, "/v1/policies", Endpoint::Policies, Access::Read),
+    administration(Method::GET, "/v1/usage", Endpoint::Usage, Access::Read),
+    administration(Method::POST, "/v1/reset", Endpoint::Reset, Access::Write),
+    administration(Method::PUT, "/v1/policies/{policy}/limits/{limit}", Endpoint::SetLimit, Access::Write),
     administration(
         Method::DELETE,
         "/v1/policies/{policy}/limits/{limit}",
-        Operation::ClearLimit,
+        Endpoint::ClearLimit,
         Access::Write,
     ),
-    administration(Method::GET, "/health/redis", Operation::RedisHealth, Access::Open),
+    administration(Method::GET, "/health/redis", Endpoint::RedisHealth, Access::Open),
 ];
 
 #[cfg(not(feature = "consumers"))]
@@ -139,7 +139,7 @@ pub(crate) fn routes(kind: ListenerKind) -> impl Iterator<Item = &'static Route>
 
 /// Whether a route has this path, whatever its method.
 pub(crate) fn has_path(kind: ListenerKind, path: &str) -> bool {
-    routes(kind).any(|route| matches(route.path, path).is_some())
+    routes(kind).any(|route| path_parameters(route.path, path).is_some())
 }
 
 /// A route with the values of its parameters.
@@ -154,7 +154,7 @@ pub(crate) fn find(kind: ListenerKind, method: &Method, path: &str) -> Result<Fo
     let method = if method == Method::HEAD { &Method::GET } else { method };
     let mut allowed = Vec::new();
     for route in routes(kind) {
-        let Some(parameters) = matches(route.path, path) else { continue };
+        let Some(parameters) = path_parameters(route.path, path) else { continue };
         if route.method == method {
             return Ok(Found { route, parameters });
         }
@@ -166,23 +166,6 @@ pub(crate) fn find(kind: ListenerKind, method: &Method, path: &str) -> Result<Fo
         return Err(Problem::no_such_path(path, &known));
     }
     Err(Problem::wrong_method(&allowed))
-}
-
-/// The values of the parameters, if the path has this form.
-fn matches(form: &str, path: &str) -> Option<Vec<String>> {
-    if !form.contains('{') {
-        return (form == path).then(Vec::new);
-    }
-    let (mut parts, mut parameters) = (path.split('/'), Vec::new());
-    for part in form.split('/') {
-        let given = parts.next()?;
-        if part.starts_with('{') {
-            parameters.push(percent_decode(given)?);
-        } else if part != given {
-            return None;
-        }
-    }
-    parts.next().is_none().then_some(parameters)
 }
 
 #[cfg(test)]

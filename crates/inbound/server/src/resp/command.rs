@@ -133,11 +133,11 @@ fn client(session: &Session, arguments: &[&[u8]], out: &mut Vec<u8>) {
 fn set_info(option: &[u8], value: &[u8], out: &mut Vec<u8>) {
     let known = ["lib-name", "lib-ver"].iter().any(|known| option.eq_ignore_ascii_case(known.as_bytes()));
     match (known, is_name(value)) {
-        (false, _) => out.error(format_args!("ERR Unrecognized option '{}'", shown(option))),
+        (false, _) => out.error(format_args!("ERR Unrecognized option '{}'", shortened(option))),
         (true, false) => {
             out.error(format_args!(
                 "ERR {} cannot contain spaces, newlines or special characters.",
-                shown(option)
+                shortened(option)
             ));
         }
         (true, true) => out.simple("OK"),
@@ -163,7 +163,7 @@ fn wrong_number(name: &str, out: &mut Vec<u8>) {
 }
 
 fn unknown_subcommand(command: &str, subcommand: &[u8], out: &mut Vec<u8>) {
-    out.error(format_args!("ERR unknown subcommand '{}'. Try {command} HELP.", shown(subcommand)));
+    out.error(format_args!("ERR unknown subcommand '{}'. Try {command} HELP.", shortened(subcommand)));
 }
 
 /// Repeats the beginning of the request, as Redis does.
@@ -175,13 +175,13 @@ fn unknown(arguments: &[&[u8]], out: &mut Vec<u8>) {
         let word = &word[..word.len().min(room)];
         beginning.push_str(&format!("'{}' ", String::from_utf8_lossy(word)));
     }
-    let name = shown(name);
+    let name = shortened(name);
     out.error(format_args!("ERR unknown command '{name}', with args beginning with: {beginning}"));
 }
 
 /// How much of a caller's arguments an error repeats.
 const SHOWN_BYTES_MAX: usize = 128;
 
-fn shown(word: &[u8]) -> std::borrow::Cow<'_, str> {
+fn shortened(word: &[u8]) -> std::borrow::Cow<'_, str> {
     String::from_utf8_lossy(&word[..word.len().min(SHOWN_BYTES_MAX)])
 }

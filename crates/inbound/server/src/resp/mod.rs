@@ -81,7 +81,7 @@ impl Conversation<'_> {
                 let _busy = caller.deadlines.begin(false);
                 outbox.fill_gaps().await;
                 if self.session.take_guess() {
-                    let delay = self.worker.state.patience.wrong_token;
+                    let delay = self.worker.state.timeouts.wrong_token;
                     // Boxed, like everything that is rare.
                     Box::pin(self.worker.state.wrong_tokens.delay(delay)).await;
                 }

@@ -8,7 +8,7 @@ use std::rc::Rc;
 use std::task::Waker;
 use std::time::Duration;
 
-use crate::bounds::Patience;
+use crate::bounds::ClientTimeouts;
 
 /// The time since the worker started, as of its last check.
 #[derive(Default)]
@@ -30,7 +30,7 @@ const NEVER: Duration = Duration::MAX;
 /// The deadlines of one connection.
 pub(crate) struct ConnectionDeadlines {
     clock: Rc<CoarseClock>,
-    patience: Patience,
+    timeouts: ClientTimeouts,
     /// When the client must have sent a request.
     due: Cell<Duration>,
     /// When it must have read some of its responses.
@@ -51,12 +51,12 @@ pub(crate) struct ConnectionDeadlines {
 pub(crate) struct Busy(Rc<ConnectionDeadlines>);
 
 impl ConnectionDeadlines {
-    pub(crate) fn new(clock: Rc<CoarseClock>, patience: Patience) -> Self {
-        let due = Cell::new(clock.0.get().saturating_add(patience.head));
+    pub(crate) fn new(clock: Rc<CoarseClock>, timeouts: ClientTimeouts) -> Self {
+        let due = Cell::new(clock.0.get().saturating_add(timeouts.head));
         let since = Cell::new(clock.0.get());
         Self {
             clock,
-            patience,
+            timeouts,
             due,
             write_due: Cell::new(NEVER),
             requests: Cell::new(0),
@@ -72,7 +72,7 @@ impl ConnectionDeadlines {
     pub(crate) fn received(&self) {
         if self.idle.get() && !self.streams.get() {
             self.idle.set(false);
-            self.due.set(self.within(self.patience.head));
+            self.due.set(self.within(self.timeouts.head));
         }
     }
 
@@ -96,13 +96,13 @@ impl ConnectionDeadlines {
     pub(crate) fn set_idle(&self) {
         self.idle.set(true);
         self.since.set(self.clock.0.get());
-        self.due.set(self.within(self.patience.idle));
+        self.due.set(self.within(self.timeouts.idle));
     }
 
     /// The client does not read.
     pub(crate) fn write_blocked(&self) {
         if self.write_due.get() == NEVER {
-            self.write_due.set(self.within(self.patience.write));
+            self.write_due.set(self.within(self.timeouts.write));
         }
     }
 
@@ -113,11 +113,11 @@ impl ConnectionDeadlines {
 
     /// How long the whole body of a request may take.
     pub(crate) fn body_time(&self) -> Duration {
-        self.patience.body
+        self.timeouts.body
     }
 
-    fn within(&self, patience: Duration) -> Duration {
-        self.clock.0.get().saturating_add(patience)
+    fn within(&self, timeout: Duration) -> Duration {
+        self.clock.0.get().saturating_add(timeout)
     }
 
     /// Whether the connection is cut off.
@@ -178,14 +178,14 @@ mod tests {
 
     fn deadlines() -> (Rc<CoarseClock>, Rc<ConnectionDeadlines>) {
         let clock = Rc::new(CoarseClock::default());
-        let patience = Patience {
+        let timeouts = ClientTimeouts {
             head: 10 * SECOND,
             idle: 75 * SECOND,
             body: 10 * SECOND,
             write: 5 * SECOND,
-            ..Patience::default()
+            ..ClientTimeouts::default()
         };
-        (Rc::clone(&clock), Rc::new(ConnectionDeadlines::new(clock, patience)))
+        (Rc::clone(&clock), Rc::new(ConnectionDeadlines::new(clock, timeouts)))
     }
 
     /// When it is cut off if nothing more happens, in seconds.

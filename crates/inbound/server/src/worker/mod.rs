@@ -119,7 +119,7 @@ impl Worker {
         let number = self.next.get();
         self.next.set(number.wrapping_add(1));
         let deadlines =
-            Rc::new(ConnectionDeadlines::new(Rc::clone(&self.clock), self.state.patience.at(kind)));
+            Rc::new(ConnectionDeadlines::new(Rc::clone(&self.clock), self.state.timeouts.at(kind)));
         let watched = Watched { listener: kind, peer, deadlines: Rc::clone(&deadlines) };
         self.connections.borrow_mut().insert(number, watched);
         Watch { worker: Rc::clone(self), number, deadlines, health_only }

@@ -91,9 +91,9 @@ impl Abuser<'_> {
     /// A connection from this abuser's address.
     fn connect(&self, kind: ListenerKind) -> io::Result<TcpStream> {
         let stream = self.server.connect(self.address, kind)?;
-        let patience = Some(Duration::from_secs(15));
-        stream.set_read_timeout(patience)?;
-        stream.set_write_timeout(patience)?;
+        let timeout = Some(Duration::from_secs(15));
+        stream.set_read_timeout(timeout)?;
+        stream.set_write_timeout(timeout)?;
         Ok(stream)
     }
 

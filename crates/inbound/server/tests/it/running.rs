@@ -11,7 +11,8 @@ use tollway::{Limiter, StoreUrl};
 #[cfg(feature = "consumers")]
 use tollway_consumers::{ConsumersConfig, Records, open_records};
 use tollway_server::{
-    ConfigWithServer, ListenAddress, ListenerKind, Listeners, Patience, ServeError, Server, ServerConfig,
+    ClientTimeouts, ConfigWithServer, ListenAddress, ListenerKind, Listeners, ServeError, Server,
+    ServerConfig,
 };
 
 use crate::client::Client;
@@ -38,7 +39,7 @@ pub(crate) struct Setup {
     /// Overrides the records of the config.
     #[cfg(feature = "consumers")]
     pub(crate) records: Option<Arc<dyn Records>>,
-    pub(crate) patience: Patience,
+    pub(crate) timeouts: ClientTimeouts,
     /// The log of the accepting thread.
     pub(crate) log: Option<Log>,
 }
@@ -63,7 +64,7 @@ impl Setup {
             consumers: config.consumers().cloned(),
             #[cfg(feature = "consumers")]
             records: None,
-            patience: Patience::default(),
+            timeouts: ClientTimeouts::default(),
             log: None,
         }
     }
@@ -82,7 +83,7 @@ impl Setup {
                 let started = async {
                     let server = Server::new(self.limiter, &self.config)
                         .await?
-                        .with_patience(self.patience)
+                        .with_timeouts(self.timeouts)
                         .with_store_at(&self.store);
                     #[cfg(feature = "consumers")]
                     let server = match &self.consumers {

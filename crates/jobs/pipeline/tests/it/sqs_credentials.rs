@@ -9,7 +9,7 @@ use tollway_core::{Retry, Span};
 use tollway_pipeline::handler::{Answer, Task, handler_fn};
 use tollway_pipeline::run::Runner;
 use tollway_pipeline::*;
-use tollway_testkit::faults::{AwsFront, Said};
+use tollway_testkit::faults::{AwsFront, Treatment};
 use tollway_testkit::servers::Ministack;
 
 use crate::sqs_lab::{Lab, now, stage};
@@ -40,7 +40,7 @@ async fn pipeline_goes_on_with_new_credentials() {
     while calls.lock().unwrap().len() < JOBS / 4 {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
-    front.always("", Said::Expired);
+    front.always("", Treatment::Expired);
     let error =
         lab.engine.enqueue(vec![NewJob::new(&stage("a"), "x", "1").unwrap()], now()).await.unwrap_err();
     assert_eq!((error.fault, error.retry), (EngineFault::Storage, Retry::Safe), "{error}");

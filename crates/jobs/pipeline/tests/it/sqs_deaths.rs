@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::json;
 use tollway_core::Span;
 use tollway_pipeline::*;
-use tollway_testkit::faults::{AwsFront, Said};
+use tollway_testkit::faults::{AwsFront, Treatment};
 use tollway_testkit::servers::Ministack;
 
 use crate::sqs_lab::{Lab, now, sqs, stage};
@@ -49,8 +49,8 @@ async fn half_a_hand_off_leaves_no_jobs_behind() {
     let request = ClaimRequest::new(&stage("a"), "dying", Span::from_secs(1));
     let claimed = two.dying.engine.claim(request, now()).await.unwrap().remove(0);
     // Two of four pieces are written before it dies.
-    two.front.next(2, "TransactWriteItems", Said::Answered);
-    two.front.always("TransactWriteItems", Said::Unavailable);
+    two.front.next(2, "TransactWriteItems", Treatment::Answered);
+    two.front.always("TransactWriteItems", Treatment::Unavailable);
     two.dying.engine.finish(claimed.claim.clone(), outputs(120), now()).await.unwrap_err();
     let listed = async || {
         let filter = Filter { stage: Some(stage("b")), ..Filter::default() };
@@ -79,8 +79,8 @@ async fn repeated_hand_off_leaves_no_jobs_behind() {
     let two = Two::new();
     two.dying.engine.enqueue(vec![NewJob::new(&stage("a"), "k", "1").unwrap()], now()).await.unwrap();
     let claimed = two.dying.claim(1).await.remove(0);
-    two.front.next(2, "TransactWriteItems", Said::Answered);
-    two.front.always("TransactWriteItems", Said::Unavailable);
+    two.front.next(2, "TransactWriteItems", Treatment::Answered);
+    two.front.always("TransactWriteItems", Treatment::Unavailable);
     two.dying.engine.finish(claimed.claim.clone(), outputs(120), now()).await.unwrap_err();
     two.front.clear();
     let finished = two.dying.engine.finish(claimed.claim, outputs(120), now()).await.unwrap();
@@ -105,8 +105,8 @@ async fn message_of_a_job_that_is_still_held_is_kept() {
     two.dying.engine.enqueue(vec![of_group("a", "1"), of_group("b", "2")], now()).await.unwrap();
     let claimed = two.dying.claim(1).await.remove(0);
     // The job is done and its group complete. The message is sent, and then writes fail.
-    two.front.next(1, "TransactWriteItems", Said::Answered);
-    two.front.always("TransactWriteItems", Said::Unavailable);
+    two.front.next(1, "TransactWriteItems", Treatment::Answered);
+    two.front.always("TransactWriteItems", Treatment::Unavailable);
     two.dying.engine.finish(claimed.claim, outputs(0), now()).await.unwrap();
     let messages = || {
         let counts = ["ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible"];
@@ -132,7 +132,7 @@ async fn group_is_released_after_the_death_of_its_last_worker() {
     assert_eq!(two.dying.jobs(State::Held).await.len(), 1);
     let request = ClaimRequest::new(&stage("a"), "dying", Span::from_secs(1));
     let claimed = two.dying.engine.claim(request, now()).await.unwrap().remove(0);
-    two.front.always("Query", Said::Unavailable);
+    two.front.always("Query", Treatment::Unavailable);
     let finished = two.dying.engine.finish(claimed.claim, outputs(0), now()).await.unwrap();
     assert_eq!(finished, Finished::Committed { outputs: 0, joined: 0 });
     let mut released = Vec::new();

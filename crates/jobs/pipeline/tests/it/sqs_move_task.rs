@@ -2,7 +2,7 @@
 
 use serde_json::json;
 use tollway_pipeline::*;
-use tollway_testkit::faults::{AwsFront, Said};
+use tollway_testkit::faults::{AwsFront, Treatment};
 use tollway_testkit::servers::{Ministack, MoveTaskFront};
 
 use crate::sqs_lab::{Lab, now, sqs, stage};
@@ -40,7 +40,7 @@ async fn lost_answer_starts_no_second_task() {
     let tasks = MoveTaskFront::to(Ministack::shared());
     let network = AwsFront::to(tasks.addr());
     let lab = dead_letters(&format!("http://{}", network.addr()), 3).await;
-    network.next(1, "StartMessageMoveTask", Said::Lost);
+    network.next(1, "StartMessageMoveTask", Treatment::Lost);
     let requests = lab.engine.requests();
     let task = lab.engine.start_move_task(&stage("a"), Some(500)).await.unwrap();
     // Two ARNs, a list, the start, and another list.

@@ -10,7 +10,7 @@ use tollway_core::{Clock, Name, Retry, Span, Timestamp};
 use tollway_pipeline::handler::{Answer, Handed, Task, handler_fn};
 use tollway_pipeline::run::Runner;
 use tollway_pipeline::*;
-use tollway_testkit::faults::{AwsFront, Said};
+use tollway_testkit::faults::{AwsFront, Treatment};
 use tollway_testkit::servers::Ministack;
 
 use crate::sqs_lab::{Lab, now, receive, sqs, stage};
@@ -159,14 +159,14 @@ async fn errors_of_aws_are_named() {
 
     let lab = Lab::through(&format!("http://{}", front.addr()), "&create=yes");
     lab.engine.enqueue(job(), now()).await.unwrap();
-    front.always("ReceiveMessage", Said::Denied);
+    front.always("ReceiveMessage", Treatment::Denied);
     let request = ClaimRequest::new(&stage("a"), "w", Span::from_secs(60));
     let error = lab.engine.claim(request, now()).await.unwrap_err();
     assert!(error.message.contains("AccessDenied") && error.message.contains("lab-"), "{error}");
     assert_eq!(error.retry, Retry::Useless);
     front.clear();
     // Throttled a few times: repeated, and not an error.
-    front.next(3, "", Said::Throttled);
+    front.next(3, "", Treatment::Throttled);
     assert_eq!(lab.claim(1).await.len(), 1);
     let large = format!("\"{}\"", "x".repeat(300 << 10));
     let error = lab.engine.enqueue(vec![NewJob::new(&stage("a"), "l", &large).unwrap()], now()).await;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use tollway_core::Span;
-use tollway_testkit::faults::BadDays;
+use tollway_testkit::faults::FaultyAws;
 
 use crate::checker::{Limit, check, export_events};
 use crate::child::{Enqueues, Plan};
@@ -28,7 +28,7 @@ fn enqueued() -> u64 {
 #[test]
 fn bad_days_of_sqs_lose_nothing_and_commit_once() {
     let mut proxy = None;
-    let lab = Lab::new(Jobs::sqs(|server| proxy.insert(BadDays::to(server, 1)).endpoint()));
+    let lab = Lab::new(Jobs::sqs(|server| proxy.insert(FaultyAws::to(server, 1)).endpoint()));
     let proxy = proxy.unwrap();
     let plan = |worker: &str, round: u64, enqueues| Plan {
         limit: LIMIT.to_owned(),

@@ -31,8 +31,8 @@ pub(crate) enum Destination {
     Sns(Topic),
 }
 
-/// What came of one attempt.
-pub(crate) enum Attempt {
+/// The result of one attempt.
+pub(crate) enum DeliveryOutcome {
     Delivered,
     /// Another attempt would end the same way.
     Rejected(String),
@@ -41,7 +41,7 @@ pub(crate) enum Attempt {
 }
 
 impl Destination {
-    async fn attempt(&self, event: &Event, body: Vec<u8>) -> Attempt {
+    async fn attempt(&self, event: &Event, body: Vec<u8>) -> DeliveryOutcome {
         match self {
             Self::Http(receiver) => receiver.attempt(event, body).await,
             #[cfg(feature = "aws")]
@@ -74,9 +74,9 @@ impl Delivery {
         let mut tries = 0;
         let (why, outcome) = loop {
             let (why, wait) = match self.destination.attempt(event, body.clone()).await {
-                Attempt::Delivered => return Delivered::Yes,
-                Attempt::Rejected(why) => break (why, Delivered::Rejected),
-                Attempt::Failed(why, wait) => (why, wait),
+                DeliveryOutcome::Delivered => return Delivered::Yes,
+                DeliveryOutcome::Rejected(why) => break (why, Delivered::Rejected),
+                DeliveryOutcome::Failed(why, wait) => (why, wait),
             };
             tries += 1;
             let pause = wait.map_or_else(|| self.backoff(tries), |wait| wait.min(RETRY_AFTER_MAX));

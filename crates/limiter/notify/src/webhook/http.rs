@@ -9,7 +9,7 @@ use reqwest::{Client, Response, StatusCode, Url, redirect};
 use tollway::core::Clock;
 use tollway_dialects::{Dialect, VendorResponse};
 
-use crate::webhook::delivery::Attempt;
+use crate::webhook::delivery::DeliveryOutcome;
 use crate::webhook::event::Event;
 use crate::webhook::{SendOptions, WebhookError, sign};
 
@@ -56,7 +56,7 @@ impl HttpReceiver {
         &self.host
     }
 
-    pub(crate) async fn attempt(&self, event: &Event, body: Vec<u8>) -> Attempt {
+    pub(crate) async fn attempt(&self, event: &Event, body: Vec<u8>) -> DeliveryOutcome {
         let timestamp = self.clock.now().as_micros() / 1_000_000;
         let mut request = self
             .client
@@ -71,22 +71,22 @@ impl HttpReceiver {
         }
         match request.body(body).send().await {
             Ok(response) => judge(&response),
-            Err(error) => Attempt::Failed(reason(error), None),
+            Err(error) => DeliveryOutcome::Failed(reason(error), None),
         }
     }
 }
 
 /// Its body says nothing that is needed, so it is not read.
-fn judge(response: &Response) -> Attempt {
+fn judge(response: &Response) -> DeliveryOutcome {
     let status = response.status();
     let why = format!("the receiver answered {status}");
     if status.is_success() {
-        Attempt::Delivered
+        DeliveryOutcome::Delivered
     } else if status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS {
         let observed = VendorResponse { status, headers: response.headers(), body: b"" };
-        Attempt::Failed(why, Dialect::by_name("http").and_then(|http| http.observe(&observed).wait))
+        DeliveryOutcome::Failed(why, Dialect::by_name("http").and_then(|http| http.observe(&observed).wait))
     } else {
-        Attempt::Rejected(why)
+        DeliveryOutcome::Rejected(why)
     }
 }
 

@@ -11,7 +11,7 @@ use tollway_aws::{
 };
 
 use crate::webhook::SendOptions;
-use crate::webhook::delivery::Attempt;
+use crate::webhook::delivery::DeliveryOutcome;
 use crate::webhook::event::Event;
 
 /// The longest message that SNS takes. An event with more evidence is sent without it.
@@ -73,11 +73,11 @@ impl Topic {
         }
     }
 
-    pub(crate) async fn attempt(&self, event: &Event, body: Vec<u8>) -> Attempt {
+    pub(crate) async fn attempt(&self, event: &Event, body: Vec<u8>) -> DeliveryOutcome {
         let client = self.client.get_or_init(|| async { Client::new(&connect(&self.connect).await) }).await;
         let body = if body.len() > MESSAGE_MAX { event.body_without_detail() } else { body };
         let kind = MessageAttributeValue::builder().data_type("String").string_value(event.kind).build();
-        let Ok(kind) = kind else { return Attempt::Rejected("the event has no kind".to_owned()) };
+        let Ok(kind) = kind else { return DeliveryOutcome::Rejected("the event has no kind".to_owned()) };
         let call = client
             .publish()
             .topic_arn(&self.arn)
@@ -85,20 +85,20 @@ impl Topic {
             .message(String::from_utf8_lossy(&body))
             .message_attributes("event", kind);
         match call.send().await {
-            Ok(_) => Attempt::Delivered,
+            Ok(_) => DeliveryOutcome::Delivered,
             Err(error) => judge(&error),
         }
     }
 }
 
-fn judge(error: &SdkError<PublishError>) -> Attempt {
+fn judge(error: &SdkError<PublishError>) -> DeliveryOutcome {
     let why = match error.code() {
         Some(code) => format!("SNS answered {code}: {}", error.message().unwrap_or("no reason given")),
         None => with_causes(error),
     };
     match error.code() {
-        Some(code) if REJECTED.contains(&code) => Attempt::Rejected(why),
-        _ => Attempt::Failed(why, None),
+        Some(code) if REJECTED.contains(&code) => DeliveryOutcome::Rejected(why),
+        _ => DeliveryOutcome::Failed(why, None),
     }
 }
 

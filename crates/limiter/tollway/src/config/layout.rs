@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tollway_config::{Report, Spanned};
+use tollway_config::{ProblemReport, Spanned};
 use tollway_core::Policy;
 
 use super::store::StoreUrl;
@@ -12,7 +12,7 @@ use super::store::StoreUrl;
 pub(super) fn check(
     store: Option<&StoreUrl>,
     policies: &[(Spanned<&str>, Arc<Policy>)],
-    report: &Report<'_>,
+    report: &ProblemReport<'_>,
 ) {
     use tollway_dynamodb::minute::{Layout, check_policy};
 
@@ -32,4 +32,4 @@ pub(super) fn check(
 
 /// There are none in this build.
 #[cfg(not(feature = "dynamodb"))]
-pub(super) fn check(_: Option<&StoreUrl>, _: &[(Spanned<&str>, Arc<Policy>)], _: &Report<'_>) {}
+pub(super) fn check(_: Option<&StoreUrl>, _: &[(Spanned<&str>, Arc<Policy>)], _: &ProblemReport<'_>) {}

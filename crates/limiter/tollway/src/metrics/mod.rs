@@ -1,4 +1,16 @@
-//! Counts of a limiter for monitoring. Off by default: counting would be a noticeable part of a take in process.
+//! Figures of a limiter for monitoring. Off by default: counting would be a noticeable part of a take in process.
+//!
+//! The way of a figure:
+//!
+//! 1. A take adds to the counts of its policy (`counts`, `waiting`, `subjects`); calls of vendors and their refusals to those
+//!    of their api (`apis`, `refusals`).
+//! 2. [`Limiter::samples`](crate::Limiter::samples) (`gather`) makes a [`Sample`] of each figure. What may be sampled is the
+//!    `catalogue`, and a sample's place in the export is its metric's place there.
+//! 3. The server and the gateway answer `/metrics` with them as [`prometheus_text`] (`admin/answers.rs` of `tollway-server`);
+//!    `tollway-notify` sends those to CloudWatch whose metric has a name there.
+//!
+//! A new metric is an entry of the catalogue, a count, and its line in `gather`. The page of metrics and the generated Grafana
+//! dashboard are compared with the catalogue by tests.
 
 mod apis;
 mod catalogue;

@@ -1,6 +1,6 @@
 //! How much of a limit was asked for in its running window: what was granted, and what was denied.
 
-use tollway_core::{Algorithm, Limit, Span, Timestamp};
+use tollway_core::{Limit, Timestamp};
 
 use crate::LimitUsage;
 
@@ -45,13 +45,10 @@ impl DenialWindow {
 
 /// When the window that runs now ends; of a limit without windows, a period after now. None for slots.
 fn end_of_window(limit: &Limit, usage: &LimitUsage) -> Option<Timestamp> {
-    match limit.algorithm() {
-        Algorithm::Window(_) | Algorithm::FromFirstCall(_) => Some(usage.resets_at),
-        Algorithm::Concurrency { .. } => None,
-        Algorithm::Sliding(_) | Algorithm::Bucket { .. } | Algorithm::Paced(_) | Algorithm::Adaptive(_) => {
-            Some(usage.as_of.plus(limit.period().unwrap_or(Span::ZERO)))
-        }
+    if limit.is_window() {
+        return Some(usage.resets_at);
     }
+    limit.period().map(|period| usage.as_of.plus(period))
 }
 
 #[cfg(test)]

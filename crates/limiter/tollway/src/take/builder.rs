@@ -17,7 +17,7 @@ use crate::metrics::count;
 use crate::take::bound_charges::BoundCharges;
 use crate::take::bound_policy::{BoundPolicy, BoundRef, next_permit};
 use crate::take::granted::{Granted, Taken};
-use crate::take::pending_take::{Attempt, PendingTake};
+use crate::take::pending_take::{PendingTake, TakeAttempt};
 use crate::take::waiting::wait_for_permit;
 use crate::{Denied, Limiter, Permit, TakeError};
 
@@ -269,6 +269,8 @@ impl<'l> Take<'l, Tries> {
         }
     }
 
+    // Out of line, it moves the take twice.
+    #[inline(always)]
     fn taken_fast(self, decided: FastDecision) -> Result<Taken<'l>, Self> {
         match (self.bound, decided) {
             (Err(error), _) => Err(Self { bound: Err(error), ..self }),
@@ -339,7 +341,7 @@ enum Step<'l> {
     Decided(Taken<'l>),
     Start(Box<PendingTake>),
     Leased(Pin<Box<dyn Future<Output = Result<Taken<'static>, TakeError>> + Send>>),
-    Sent(Box<PendingTake>, Attempt, Box<InFlight>),
+    Sent(Box<PendingTake>, TakeAttempt, Box<InFlight>),
     Failed(TakeError),
     Over,
 }
@@ -388,7 +390,7 @@ impl<'l> Future for Trying<'l> {
     }
 }
 
-fn concluded(take: PendingTake, sent: Attempt, result: StoreResult) -> Result<Taken<'static>, TakeError> {
+fn concluded(take: PendingTake, sent: TakeAttempt, result: StoreResult) -> Result<Taken<'static>, TakeError> {
     let taken = take.conclude(sent, result);
     count(&taken);
     taken

@@ -20,14 +20,20 @@ pub struct Denied {
     /// The policy that denied.
     bound: Arc<BoundPolicy>,
     denial: Denial,
-    /// Present while subjects are noted. Boxed, so that a denial stays small.
-    subject: Option<Box<Subject>>,
     /// When it was decided.
     now: Timestamp,
+    /// In full; of the fast path, built when it is first read, so that a denial is small and quickly dropped.
+    full: OnceLock<Box<FullDenial>>,
+}
+
+/// What the fast path does not need.
+#[derive(Clone)]
+struct FullDenial {
+    decision: Decision,
     /// What the take asked of the limit that denied it; 0 on the fast path, which counts where it decides.
     units: u64,
-    /// In full; of the fast path, built when it is first read, so that a denial is small.
-    decision: OnceLock<Box<Decision>>,
+    /// Present while subjects are noted.
+    subject: Option<Subject>,
 }
 
 impl Denied {
@@ -38,9 +44,9 @@ impl Denied {
         let charge = charges.charges().get(denial.charge);
         let units = charge.map_or(0, |charge| units_of(charge, denial.limit));
         let notes = bound.counts().is_some_and(PolicyCounts::notes_subjects);
-        let subject = charge.filter(|_| notes).map(|charge| Box::new(charge.subject.clone()));
+        let subject = charge.filter(|_| notes).map(|charge| charge.subject.clone());
         let now = decision.now;
-        Self { bound, denial, subject, now, units, decision: OnceLock::from(Box::new(decision)) }
+        Self { bound, denial, now, full: OnceLock::from(Box::new(FullDenial { decision, units, subject })) }
     }
 
     pub(crate) fn fast(bound: Arc<BoundPolicy>, decided: FastDecision) -> Self {
@@ -52,12 +58,13 @@ impl Denied {
                 (now, Denial { retry_at: now, charge: 0, limit: 0, held: false })
             }
         };
-        Self { bound, denial, subject: None, now, units: 0, decision: OnceLock::new() }
+        Self { bound, denial, now, full: OnceLock::new() }
     }
 
     pub(crate) fn with_readings(self, charges: SmallVec<[ChargeStatus; 1]>) -> Self {
-        let decision = Decision { charges, ..self.decision().clone() };
-        Self { decision: OnceLock::from(Box::new(decision)), ..self }
+        let mut full = self.full().clone();
+        full.decision.charges = charges;
+        Self { full: OnceLock::from(Box::new(full)), ..self }
     }
 
     /// Whether an operator has stopped the policy: a limit was set to 0.
@@ -73,14 +80,16 @@ impl Denied {
     /// The same denial, reported again later.
     pub(crate) fn repeated_at(self, now: Timestamp) -> Self {
         let now = now.min(self.denial.retry_at);
-        let decision = Decision { now, ..self.decision().clone() };
-        Self { now, decision: OnceLock::from(Box::new(decision)), ..self }
+        let mut full = self.full().clone();
+        full.decision.now = now;
+        Self { now, full: OnceLock::from(Box::new(full)), ..self }
     }
 
     pub(crate) fn count(&self) {
         if let Some(counts) = self.bound.counts() {
-            counts.denied_units(self.denial.limit, self.units);
-            if let Some(subject) = &self.subject {
+            let full = self.full.get();
+            counts.denied_units(self.denial.limit, full.map_or(0, |full| full.units));
+            if let Some(subject) = full.and_then(|full| full.subject.as_ref()) {
                 counts.note_denied(subject.as_str());
             }
         }
@@ -93,7 +102,14 @@ impl Denied {
 
     /// The decision in full.
     pub fn decision(&self) -> &Decision {
-        self.decision.get_or_init(|| Box::new(Decision::new(self.now, TakeOutcome::Denied(self.denial))))
+        &self.full().decision
+    }
+
+    fn full(&self) -> &FullDenial {
+        self.full.get_or_init(|| {
+            let decision = Decision::new(self.now, TakeOutcome::Denied(self.denial));
+            Box::new(FullDenial { decision, units: 0, subject: None })
+        })
     }
 
     /// The policy that denied it.
@@ -118,7 +134,7 @@ impl Denied {
 
     /// Whether it was decided without the store.
     pub fn degraded(&self) -> bool {
-        self.decision.get().is_some_and(|decision| decision.degraded)
+        self.full.get().is_some_and(|full| full.decision.degraded)
     }
 }
 

@@ -27,7 +27,7 @@ pub(crate) struct PendingTake {
 
 /// One attempt that was sent to the store.
 #[derive(Clone, Copy)]
-pub(crate) struct Attempt {
+pub(crate) struct TakeAttempt {
     permit: PermitId,
     max_wait: Span,
     /// When it was sent, by the local clock; none if the store uses the same clock.
@@ -59,13 +59,13 @@ impl PendingTake {
     }
 
     /// Sends it to the store, to be granted within `max_wait`.
-    pub(crate) fn send(&mut self, max_wait: Span) -> (Attempt, Answer) {
+    pub(crate) fn send(&mut self, max_wait: Span) -> (TakeAttempt, Answer) {
         let state = self.state();
         let at = if state.in_process() { None } else { Some(state.clock.now()) };
         let permit = next_permit();
         let readings = self.terms.readings || self.charges.needs_known_usage();
         let terms = Terms { permit, max_wait, readings, ..self.terms.clone() };
-        (Attempt { permit, max_wait, at }, self.charges.send(Action::Take(terms)))
+        (TakeAttempt { permit, max_wait, at }, self.charges.send(Action::Take(terms)))
     }
 
     /// Sends it and waits for the answer. Dropping the future returns what it was granted.
@@ -82,7 +82,7 @@ impl PendingTake {
                 Ok(LeaseOutcome::Denied(_) | LeaseOutcome::NotLeased) => {}
                 Err(LeaseError::Refused(refusal)) => return Err(refusal.into()),
                 Err(LeaseError::Store(error)) => {
-                    let sent = Attempt { permit: next_permit(), max_wait, at: None };
+                    let sent = TakeAttempt { permit: next_permit(), max_wait, at: None };
                     return self.clone().fall_back(sent, error);
                 }
             }
@@ -98,7 +98,11 @@ impl PendingTake {
     }
 
     /// Turns the store's answer into a permit or a denial.
-    pub(crate) fn conclude(self, sent: Attempt, result: StoreResult) -> Result<Taken<'static>, TakeError> {
+    pub(crate) fn conclude(
+        self,
+        sent: TakeAttempt,
+        result: StoreResult,
+    ) -> Result<Taken<'static>, TakeError> {
         if let Some(at) = sent.at {
             self.note_latency(at, result.is_ok());
         }
@@ -139,7 +143,7 @@ impl PendingTake {
         }
     }
 
-    fn decided(self, sent: Attempt, decision: Decision) -> Taken<'static> {
+    fn decided(self, sent: TakeAttempt, decision: Decision) -> Taken<'static> {
         match decision.outcome {
             TakeOutcome::Granted(_) => {
                 let remember = self.terms.call.is_some();
@@ -154,7 +158,7 @@ impl PendingTake {
     }
 
     #[cold]
-    fn fall_back(self, mut sent: Attempt, error: StoreError) -> Result<Taken<'static>, TakeError> {
+    fn fall_back(self, mut sent: TakeAttempt, error: StoreError) -> Result<Taken<'static>, TakeError> {
         let state = Arc::clone(self.state());
         sent.at = None;
         let terms = Terms { max_wait: sent.max_wait, ..Terms::now(sent.permit) };

@@ -8,7 +8,7 @@ use crate::heard::Heard;
 use tollway::core::WhenStoreFails;
 use tollway::metrics::Figure;
 use tollway::{Limiter, Policy};
-use tollway_testkit::faults::{AwsFront, Said};
+use tollway_testkit::faults::{AwsFront, Treatment};
 use tollway_testkit::servers::{DynamoServer, PostgresServer, RedisServer};
 use tollway_testkit::wait_for;
 
@@ -72,7 +72,7 @@ fn g7_dynamodb_access_denied_opens_the_breaker() {
         let front = AwsFront::to(server.addr());
         let limiter = limiter(&format!("{}&deadline=20s", DynamoServer::url_through(front.addr(), "denied")));
         until("reached", || decided_by_store(&limiter, "a"));
-        front.always(action, Said::Denied);
+        front.always(action, Treatment::Denied);
         let asked = || front.count("PutItem") + front.count("GetItem");
         breaker_opens_until_repaired(&limiter, "AccessDeniedException", asked, || front.clear());
     }

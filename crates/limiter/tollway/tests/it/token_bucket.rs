@@ -11,7 +11,7 @@ use tollway::core::{Answer, Operation, Span, Store, Tallies, Timestamp, WhenStor
 use tollway::metrics::{Figure, Sample};
 use tollway::{Denied, Limiter, Policy, Taken};
 use tollway_dynamodb::{Counters, DynamoStore};
-use tollway_testkit::faults::{AwsFront, Fault, FaultProxy, Said};
+use tollway_testkit::faults::{AwsFront, Fault, FaultProxy, Treatment};
 use tollway_testkit::servers::DynamoServer;
 use tollway_testkit::{ManualClock, wait_for};
 
@@ -294,10 +294,10 @@ fn handle_dynamodb_throttling() {
     until("reached", || limiter.usage("gemini").now().is_ok());
     take_by_store(&limiter);
     until("settled", || limiter.store_status().degraded_since.is_none());
-    lab.front.next(3, "PutItem", Said::Throttled);
+    lab.front.next(3, "PutItem", Treatment::Throttled);
     assert!(!limiter.try_take("gemini").now().unwrap().granted().unwrap().degraded(), "retried");
     let (before, fallbacks) = (lab.front.count("PutItem"), limiter.store_status().fallbacks);
-    lab.front.always("PutItem", Said::Throttled);
+    lab.front.always("PutItem", Treatment::Throttled);
     let taken = limiter.try_take("gemini").now().unwrap().granted().unwrap();
     assert!(taken.degraded());
     let retries = lab.front.count("PutItem") - before - 1;
@@ -316,7 +316,7 @@ fn recover_from_transient_dynamodb_errors() {
     let lab = Lab::new();
     let one = lab.instance(&[TPM]);
     one.acquire(10_000).unwrap();
-    for said in [Said::Unavailable, Said::FailedAfterwards, Said::Lost] {
+    for said in [Treatment::Unavailable, Treatment::FailedAfterwards, Treatment::Lost] {
         let before = one.left()[0];
         lab.front.next(2, "PutItem", said);
         one.acquire(3_750).unwrap();
@@ -447,7 +447,7 @@ fn throttling_that_lasts_raises_an_alarm() {
     let one = lab.instance(&[TPM]);
     one.acquire(100).unwrap();
     let throttled = || number(&one.limiter, "tollway_store_throttled", &[]);
-    lab.front.always("Item", Said::Throttled);
+    lab.front.always("Item", Treatment::Throttled);
     one.acquire(100).unwrap();
     assert_eq!((one.limiter.store_status().fallbacks, throttled()), (1, Some(0)), "it may pass");
     lab.seconds_pass(31);

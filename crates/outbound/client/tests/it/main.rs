@@ -8,9 +8,9 @@ mod feedback;
 mod hostile;
 mod kept;
 mod limits;
+mod observability;
 mod requests;
 mod short_programs;
-mod shown;
 mod tokens;
 mod vendors;
 

@@ -70,12 +70,12 @@ pub(crate) struct Fleet(Vec<Worker>);
 
 struct Worker {
     child: Child,
-    report: JoinHandle<Option<Report>>,
+    report: JoinHandle<Option<WorkersReport>>,
 }
 
 /// What workers saw.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Report {
+pub(crate) struct WorkersReport {
     pub(crate) incidents: u64,
     pub(crate) failed: u64,
 }
@@ -94,11 +94,11 @@ impl Fleet {
     }
 
     /// Ends all, and adds up what they report. Fails if one of them crashed.
-    pub(crate) fn end(mut self) -> Report {
+    pub(crate) fn end(mut self) -> WorkersReport {
         let workers = std::mem::take(&mut self.0);
         let mut workers: Vec<Worker> = workers.into_iter().collect();
         workers.iter_mut().for_each(|worker| drop(worker.child.stdin.take()));
-        let mut total = Report::default();
+        let mut total = WorkersReport::default();
         for mut worker in workers {
             let status = worker.child.wait().unwrap();
             assert!(status.success(), "a worker crashed: {status}");
@@ -132,7 +132,7 @@ impl Worker {
     }
 }
 
-fn read(line: &str) -> Option<Report> {
+fn read(line: &str) -> Option<WorkersReport> {
     let (incidents, failed) = line.rsplit_once("report ")?.1.split_once(' ')?;
-    Some(Report { incidents: incidents.parse().ok()?, failed: failed.parse().ok()? })
+    Some(WorkersReport { incidents: incidents.parse().ok()?, failed: failed.parse().ok()? })
 }

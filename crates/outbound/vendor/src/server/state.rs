@@ -9,7 +9,7 @@ use tollway_core::{Clock, Span, Timestamp};
 use tollway_memory::WallClock;
 
 use super::{VendorDialect, VendorSettings};
-use crate::{Call, Outcome, Quota, Random, Ruling, Vendor};
+use crate::{CallCost, Outcome, Quota, Random, Ruling, Vendor};
 
 /// The most calls that are kept with their time: 32 bytes each.
 const CALLS_MAX: usize = 200_000;
@@ -87,7 +87,7 @@ impl VendorState {
         let mut core = self.core();
         core.last = core.last.max(WallClock.now());
         let now = core.last;
-        let ruling = core.vendor.rule(now, Call { tokens });
+        let ruling = core.vendor.rule(now, CallCost { tokens });
         core.log(LoggedCall { at: now, outcome: ruling.outcome, tokens });
         let running = (ruling.outcome != Outcome::Refused).then(|| RunningCall(Arc::clone(self)));
         (ruling, running)

@@ -11,7 +11,7 @@ use tollway_dialects::{
 };
 use tollway_vendor::server::{VendorDialect, VendorServer};
 use tollway_vendor::{
-    Call, Outcome, Quota, QuotaState, Random, Ruling, Shape, Terms, Unit, Vendor, WindowStart,
+    CallCost, Outcome, Quota, QuotaState, Random, Ruling, Shape, Terms, Unit, Vendor, WindowStart,
 };
 
 use crate::client::{hour, send, settings};
@@ -59,7 +59,7 @@ fn kind(name: &str, ruling: &Ruling) -> Option<RefusalKind> {
         // The header shows the day, also if another quota refused.
         "hubspot" => {
             refused_by.is_some_and(is_daily)
-                || shown(ruling, daily_calls).is_some_and(|quota| quota.left == 0)
+                || header_quota(ruling, daily_calls).is_some_and(|quota| quota.left == 0)
         }
         "salesforce" => !ruling.is_concurrency(),
         _ => false,
@@ -94,8 +94,8 @@ fn meant_wait(name: &str, ruling: &Ruling, wait: Span, kind: Option<RefusalKind>
 }
 
 fn quotas(name: &str, ruling: &Ruling) -> Vec<VendorQuota> {
-    let shown_by = |is_meant: fn(&QuotaState) -> bool| shown(ruling, is_meant);
-    let shown = |unit| shown(ruling, |quota| quota.unit == unit);
+    let shown_by = |is_meant: fn(&QuotaState) -> bool| header_quota(ruling, is_meant);
+    let shown = |unit| header_quota(ruling, |quota| quota.unit == unit);
     let counts = |quota: &QuotaState| VendorQuota {
         unit: if quota.unit == Unit::Tokens { QuotaUnit::Tokens } else { QuotaUnit::Requests },
         limit: Some(quota.shape.limit()),
@@ -194,7 +194,7 @@ fn shopify_points(quota: &QuotaState) -> VendorQuota {
 
 /// Until the points of a query are there. If they are, another quota refused, which has no words.
 fn shopify_wait(ruling: &Ruling) -> Option<Duration> {
-    let quota = shown(ruling, |quota| quota.unit == Unit::Calls)?;
+    let quota = header_quota(ruling, |quota| quota.unit == Unit::Calls)?;
     let missing = QUERY_COST.saturating_sub(quota.left * QUERY_COST);
     restored(quota, missing).filter(|wait| !wait.is_zero())
 }
@@ -244,7 +244,7 @@ fn gemini(ruling: &Ruling) -> Vec<VendorQuota> {
 }
 
 /// The quota that a header with room for one shows: the one that refused, else the one with the least left.
-fn shown(ruling: &Ruling, is_meant: impl Fn(&QuotaState) -> bool) -> Option<&QuotaState> {
+fn header_quota(ruling: &Ruling, is_meant: impl Fn(&QuotaState) -> bool) -> Option<&QuotaState> {
     let refused = ruling.refused_by().filter(|quota| is_meant(quota));
     let meant = ruling.quotas.iter().filter(|quota| is_meant(quota));
     refused.or_else(|| meant.min_by_key(|quota| quota.left * 1_000_000 / quota.shape.limit()))
@@ -308,7 +308,7 @@ fn every_dialect_is_read_back_exactly() {
             let (mut now, end) = (START, START.plus(Span::from_days(2)));
             for _ in 0..200 {
                 now = now.plus(Span::from_micros(random.log_between(1.0, 3e9) as u64)).min(end);
-                let ruling = vendor.rule(now, Call { tokens: random.between(0, 3_000) });
+                let ruling = vendor.rule(now, CallCost { tokens: random.between(0, 3_000) });
                 if random.per_thousand(500) {
                     vendor.finish_call();
                 }
@@ -355,7 +355,7 @@ fn headers_give_the_dialect_away() {
     let mut terms = Terms::new(Vec::new());
     terms.add_limit("5 / minute", WindowStart::default()).unwrap();
     for dialect in VendorDialect::all() {
-        let ruling = Vendor::new(terms.clone(), 1).rule(START, Call::default());
+        let ruling = Vendor::new(terms.clone(), 1).rule(START, CallCost::default());
         let detected = Dialect::detect(&dialect.answer(&ruling).headers);
         // Salesforce tells the quota of a day, and there is none here.
         let silent = ["http", "aws", "gemini", "google", "salesforce"].contains(&dialect.read_by());

@@ -9,8 +9,8 @@ use tollway_core::{
 };
 
 use super::lab::{at, fresh_name, fresh_permit};
-use super::{Failure, Report, attempt};
-use crate::history::{Call, History, Rule, Stretch, Told};
+use super::{ConformanceReport, Failure, attempt};
+use crate::history::{History, HistoryCall, Rule, Stretch, Told};
 use crate::{Random, Rig, wait_for};
 
 /// The limits under test, and the largest amount of a take.
@@ -48,8 +48,8 @@ const THREADS: [u64; 4] = [2, 4, 8, 16];
 const CALLS: u64 = 24;
 
 /// Runs `count` rounds of threads on each kind of limit, with a clock that stands still, one that steps, and one that strays.
-pub fn rounds(rig: &dyn Rig, count: u64) -> Result<Report, Failure> {
-    let mut report = Report::default();
+pub fn rounds(rig: &dyn Rig, count: u64) -> Result<ConformanceReport, Failure> {
+    let mut report = ConformanceReport::default();
     for round in 0..count {
         for (limits, most) in TARGETS {
             let threads = THREADS[report.rounds as usize % THREADS.len()];
@@ -130,7 +130,7 @@ impl<'r> Round<'r> {
     }
 
     /// One thread: takes, some with ids that other threads use too, some returned.
-    fn hammer(&self, thread: u64) -> Vec<Call> {
+    fn hammer(&self, thread: u64) -> Vec<HistoryCall> {
         let mut random = Random::new(thread);
         let mut calls = Vec::new();
         for number in 0..CALLS {
@@ -146,7 +146,7 @@ impl<'r> Round<'r> {
         calls
     }
 
-    fn call(&self, key: u64, id: Option<u64>, amount: u64, gives_back: bool) -> Call {
+    fn call(&self, key: u64, id: Option<u64>, amount: u64, gives_back: bool) -> HistoryCall {
         let charge = self.charge(key, amount);
         let call = id.map(|id| CallId::new(&id.to_string()).expect("a number is an id"));
         let terms = Terms {
@@ -175,7 +175,7 @@ impl<'r> Round<'r> {
         // Only calls without an id are returned: a repeated one would get a permit that is gone.
         let back =
             grant.filter(|_| gives_back && id.is_none()).and_then(|grant| self.give_back(charge, grant));
-        Call { id, key, costs, when, told, back }
+        HistoryCall { id, key, costs, when, told, back }
     }
 
     /// Slots are done, windows returned. Buckets stay debited, so that rates are easy to check.
@@ -211,8 +211,9 @@ impl<'r> Round<'r> {
             let Outcome::Peeked(charges) = outcome else { panic!("a peek is answered with {outcome:?}") };
             for (limit, reading) in charges[0].readings.iter().enumerate() {
                 assert!(reading.remaining <= reading.capacity, "A-5: {reading:?}");
-                let kept =
-                    |call: &&Call| call.key == key && call.told == Told::Admitted && call.back.is_none();
+                let kept = |call: &&HistoryCall| {
+                    call.key == key && call.told == Told::Admitted && call.back.is_none()
+                };
                 let kept: u64 = history.calls.iter().filter(kept).map(|call| call.costs[limit]).sum();
                 if self.pace == Pace::Still {
                     assert_eq!(

@@ -34,7 +34,7 @@ impl Default for Effort {
 
 /// What was tested, without a failure.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Report {
+pub struct ConformanceReport {
     /// Named scenarios.
     pub scenarios: u64,
     /// Random sequences.
@@ -49,7 +49,7 @@ pub struct Report {
     pub calls: u64,
 }
 
-impl fmt::Display for Report {
+impl fmt::Display for ConformanceReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { scenarios, sequences, operations, left_out, rounds, calls } = self;
         write!(
@@ -87,16 +87,16 @@ impl fmt::Display for Failure {
 impl std::error::Error for Failure {}
 
 /// Runs the whole suite.
-pub fn run(rig: &dyn Rig) -> Result<Report, Failure> {
+pub fn run(rig: &dyn Rig) -> Result<ConformanceReport, Failure> {
     run_with(rig, Effort::default())
 }
 
 /// Runs the whole suite, with this effort.
-pub fn run_with(rig: &dyn Rig, effort: Effort) -> Result<Report, Failure> {
+pub fn run_with(rig: &dyn Rig, effort: Effort) -> Result<ConformanceReport, Failure> {
     let scenarios = scenarios(rig)?.scenarios;
     let random = sequences(rig, effort.seed, effort.sequences)?;
-    let Report { rounds, calls, .. } = rounds(rig, effort.rounds)?;
-    Ok(Report { scenarios, rounds, calls, ..random })
+    let ConformanceReport { rounds, calls, .. } = rounds(rig, effort.rounds)?;
+    Ok(ConformanceReport { scenarios, rounds, calls, ..random })
 }
 
 /// Runs one part; a panic in it is its failure.

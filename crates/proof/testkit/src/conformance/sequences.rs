@@ -7,7 +7,7 @@ use tollway_core::{Operation, Outcome, Store, Timestamp};
 
 use super::generator::Generator;
 use super::lab::{comparable, count_wait_from_account};
-use super::{Failure, Report, attempt};
+use super::{ConformanceReport, Failure, attempt};
 use crate::{ManualClock, Model, PlainStore, Rig, wait_for};
 
 /// How long a sequence is.
@@ -16,8 +16,8 @@ const OPERATIONS: u64 = 60;
 /// Runs `count` random sequences on the rig's store, the first one with `seed`, the next with `seed + 1`, and so on.
 ///
 /// A failure names its seed and lists the operations up to it; `sequences(rig, seed, 1)` runs it again.
-pub fn sequences(rig: &dyn Rig, seed: u64, count: u64) -> Result<Report, Failure> {
-    let mut report = Report::default();
+pub fn sequences(rig: &dyn Rig, seed: u64, count: u64) -> Result<ConformanceReport, Failure> {
+    let mut report = ConformanceReport::default();
     for seed in seed..seed + count {
         let name = format!("the random sequence of seed {seed}");
         let compared = attempt(&name, || Sequence::new(rig, seed).run())?;

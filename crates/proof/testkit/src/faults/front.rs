@@ -9,7 +9,7 @@ use crate::http::{Message, serve_each};
 
 /// The treatment of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Said {
+pub enum Treatment {
     /// The service answers it, as without a rule.
     Answered,
     /// It does not reach the service; the answer is a throttling error.
@@ -39,12 +39,12 @@ struct State {
     counts: HashMap<String, u64>,
     failed_conditions: u64,
     /// Rules: the action, the remaining count, and the treatment.
-    rules: Vec<(String, u64, Said)>,
+    rules: Vec<(String, u64, Treatment)>,
 }
 
 impl State {
     /// Counts a request and returns its treatment.
-    fn take(&mut self, action: &str) -> Option<Said> {
+    fn take(&mut self, action: &str) -> Option<Treatment> {
         *self.counts.entry(action.to_owned()).or_default() += 1;
         let rule =
             self.rules.iter_mut().find(|(named, left, _)| action.contains(named.as_str()) && *left > 0)?;
@@ -68,13 +68,13 @@ impl AwsFront {
     }
 
     /// Applies this treatment to the next `count` requests whose action contains this (`PutItem`, `Item`, ``).
-    pub fn next(&self, count: u64, action: &str, said: Said) {
-        self.state().rules.push((action.to_owned(), count, said));
+    pub fn next(&self, count: u64, action: &str, treatment: Treatment) {
+        self.state().rules.push((action.to_owned(), count, treatment));
     }
 
     /// Applies this treatment to all requests of this kind from now on.
-    pub fn always(&self, action: &str, said: Said) {
-        self.next(u64::MAX, action, said);
+    pub fn always(&self, action: &str, treatment: Treatment) {
+        self.next(u64::MAX, action, treatment);
     }
 
     /// Removes all rules.
@@ -111,16 +111,16 @@ fn carry(client: &TcpStream, service: SocketAddr, state: &Mutex<State>) -> io::R
         let request = Message::read(&mut requests)?;
         let action = request.header("x-amz-target").and_then(|target| target.rsplit('.').next());
         let action = action.unwrap_or_default().to_owned();
-        let said = state.lock().unwrap_or_else(PoisonError::into_inner).take(&action);
-        let said = said.filter(|said| *said != Said::Answered);
-        let reaches = matches!(said, None | Some(Said::FailedAfterwards | Said::Lost));
+        let treatment = state.lock().unwrap_or_else(PoisonError::into_inner).take(&action);
+        let treatment = treatment.filter(|treatment| *treatment != Treatment::Answered);
+        let reaches = matches!(treatment, None | Some(Treatment::FailedAfterwards | Treatment::Lost));
         let reply = if reaches {
             request.write(&server)?;
             Some(Message::read(&mut replies)?)
         } else {
             None
         };
-        match (said, reply) {
+        match (treatment, reply) {
             (None, Some(reply)) => {
                 let failed = b"ConditionalCheckFailed";
                 if reply.body.windows(failed.len()).any(|part| part == failed) {
@@ -128,26 +128,28 @@ fn carry(client: &TcpStream, service: SocketAddr, state: &Mutex<State>) -> io::R
                 }
                 reply.write(client)?;
             }
-            (Some(Said::Lost), _) => return client.shutdown(Shutdown::Both),
-            (said, _) => said.map_or(Ok(()), |said| refusal(said, &action).write(client))?,
+            (Some(Treatment::Lost), _) => return client.shutdown(Shutdown::Both),
+            (treatment, _) => {
+                treatment.map_or(Ok(()), |treatment| refusal(treatment, &action).write(client))?
+            }
         }
     }
 }
 
 /// The error that the service would return.
-fn refusal(said: Said, action: &str) -> Message {
-    let (status, kind, more) = match said {
-        Said::Throttled => ("400 Bad Request", "ProvisionedThroughputExceededException", ""),
-        Said::Unavailable => ("503 Service Unavailable", "ServiceUnavailable", ""),
-        Said::Denied => ("400 Bad Request", "AccessDeniedException", ""),
-        Said::Expired => ("400 Bad Request", "ExpiredTokenException", ""),
-        Said::Conflict if action == "TransactWriteItems" => (
+fn refusal(treatment: Treatment, action: &str) -> Message {
+    let (status, kind, more) = match treatment {
+        Treatment::Throttled => ("400 Bad Request", "ProvisionedThroughputExceededException", ""),
+        Treatment::Unavailable => ("503 Service Unavailable", "ServiceUnavailable", ""),
+        Treatment::Denied => ("400 Bad Request", "AccessDeniedException", ""),
+        Treatment::Expired => ("400 Bad Request", "ExpiredTokenException", ""),
+        Treatment::Conflict if action == "TransactWriteItems" => (
             "400 Bad Request",
             "TransactionCanceledException",
             r#","CancellationReasons":[{"Code":"TransactionConflict"},{"Code":"None"}]"#,
         ),
-        Said::Conflict => ("400 Bad Request", "TransactionConflictException", ""),
-        Said::FailedAfterwards | Said::Lost | Said::Answered => {
+        Treatment::Conflict => ("400 Bad Request", "TransactionConflictException", ""),
+        Treatment::FailedAfterwards | Treatment::Lost | Treatment::Answered => {
             ("500 Internal Server Error", "InternalServerError", "")
         }
     };

@@ -15,9 +15,9 @@
 //! Delayed bytes keep their order and pass when the fault is cleared, as in a network that loses packets for a while. So a
 //! request may arrive long after its client has timed out.
 
-mod bad_days;
 mod counts;
 mod fault;
+mod faulty_aws;
 mod front;
 mod lane;
 mod pair;
@@ -25,8 +25,8 @@ mod proxy;
 mod relay;
 mod wire;
 
-pub use bad_days::{BadDays, BadDaysCounts};
 pub use counts::Counts;
 pub use fault::{Fault, Way};
-pub use front::{AwsFront, Said};
+pub use faulty_aws::{FaultyAws, FaultyAwsCounts};
+pub use front::{AwsFront, Treatment};
 pub use proxy::FaultProxy;

@@ -43,7 +43,7 @@ pub(super) struct Relay {
 impl Relay {
     /// Runs until a stop command.
     pub(super) fn run(mut self) {
-        while self.obey() {
+        while self.run_commands() {
             let ready = self.wait();
             self.accept();
             let now = now();
@@ -55,7 +55,7 @@ impl Relay {
     }
 
     /// Runs the waiting commands. Returns false at the end.
-    fn obey(&mut self) -> bool {
+    fn run_commands(&mut self) -> bool {
         while let Ok(command) = self.commands.try_recv() {
             match command {
                 Command::Set(fault, done) => {

@@ -62,7 +62,7 @@ pub enum Told {
 
 /// One call.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Call {
+pub struct HistoryCall {
     /// The caller's id, if it gave one.
     pub id: Option<u64>,
     /// The account.
@@ -85,7 +85,7 @@ pub struct History {
     /// How far the store's clock may differ from the harness's.
     pub clock_error: Span,
     /// The calls, in any order.
-    pub calls: Vec<Call>,
+    pub calls: Vec<HistoryCall>,
 }
 
 /// What is wrong with a history.
@@ -104,7 +104,7 @@ impl History {
         keys.sort_unstable();
         keys.dedup();
         for key in keys {
-            let calls: Vec<&Call> = self.calls.iter().filter(|call| call.key == key).collect();
+            let calls: Vec<&HistoryCall> = self.calls.iter().filter(|call| call.key == key).collect();
             for (index, rule) in self.rules.iter().enumerate() {
                 self.safe(index, rule, &calls)?;
             }
@@ -114,7 +114,7 @@ impl History {
         Ok(())
     }
 
-    fn safe(&self, limit: usize, rule: &Rule, calls: &[&Call]) -> Result<(), Fault> {
+    fn safe(&self, limit: usize, rule: &Rule, calls: &[&HistoryCall]) -> Result<(), Fault> {
         let told = |told: Told| calls.iter().copied().filter(move |call| call.told == told).collect();
         Safety {
             limit,
@@ -126,7 +126,7 @@ impl History {
     }
 
     /// a denial is wrong if the cost fitted all limits, whichever calls had come before.
-    fn live(&self, calls: &[&Call]) -> Result<(), Fault> {
+    fn live(&self, calls: &[&HistoryCall]) -> Result<(), Fault> {
         for denied in calls.iter().filter(|call| call.told == Told::Denied) {
             let mut limits = self.rules.iter().enumerate();
             if limits.all(|(limit, rule)| self.surely_fitted(limit, rule, denied, calls)) {
@@ -136,11 +136,11 @@ impl History {
         Ok(())
     }
 
-    fn surely_fitted(&self, limit: usize, rule: &Rule, denied: &Call, calls: &[&Call]) -> bool {
+    fn surely_fitted(&self, limit: usize, rule: &Rule, denied: &HistoryCall, calls: &[&HistoryCall]) -> bool {
         let cost = u128::from(denied.costs[limit]);
-        let counts = |call: &&&Call| matches!(call.told, Told::Admitted | Told::Unknown);
+        let counts = |call: &&&HistoryCall| matches!(call.told, Told::Admitted | Told::Unknown);
         let before = || calls.iter().filter(counts).filter(|call| call.when.invoke <= denied.when.complete);
-        let cost_of = |call: &&Call| u128::from(call.costs[limit]);
+        let cost_of = |call: &&HistoryCall| u128::from(call.costs[limit]);
         let error = self.clock_error;
         // The denial lies in this window only, whatever the store's clock showed.
         let surely_in = |(start, end): (Timestamp, Timestamp)| {
@@ -183,7 +183,7 @@ impl History {
 }
 
 /// of all calls with one id, one was counted.
-fn once(calls: &[&Call]) -> Result<(), Fault> {
+fn once(calls: &[&HistoryCall]) -> Result<(), Fault> {
     for call in calls.iter().filter(|call| call.id.is_some()) {
         let counted =
             calls.iter().filter(|other| other.id == call.id && other.told == Told::Admitted).count();
@@ -210,15 +210,15 @@ mod tests {
         Stretch { invoke: Timestamp::from_secs(invoke), complete: Timestamp::from_secs(complete) }
     }
 
-    fn call(cost: u64, invoke: u64, complete: u64, told: Told) -> Call {
-        Call { id: None, key: 1, costs: vec![cost], when: secs(invoke, complete), told, back: None }
+    fn call(cost: u64, invoke: u64, complete: u64, told: Told) -> HistoryCall {
+        HistoryCall { id: None, key: 1, costs: vec![cost], when: secs(invoke, complete), told, back: None }
     }
 
-    fn judge(rule: Rule, calls: Vec<Call>) -> Option<&'static str> {
+    fn judge(rule: Rule, calls: Vec<HistoryCall>) -> Option<&'static str> {
         judge_with_error(rule, calls, 0)
     }
 
-    fn judge_with_error(rule: Rule, calls: Vec<Call>, error_secs: u64) -> Option<&'static str> {
+    fn judge_with_error(rule: Rule, calls: Vec<HistoryCall>, error_secs: u64) -> Option<&'static str> {
         let history = History { rules: vec![rule], clock_error: Span::from_secs(error_secs), calls };
         history.check().err().map(|fault| fault.rule)
     }
@@ -260,7 +260,7 @@ mod tests {
         assert_eq!(judge(bucket(), admitted(&[100, 100, 109, 119])), None);
         assert_eq!(judge(bucket(), admitted(&[100, 100, 100])), Some("A-1"));
         assert_eq!(judge(bucket(), admitted(&[100, 100, 104])), Some("A-1"));
-        let mut denied: Vec<Call> = admitted(&[100, 100]);
+        let mut denied: Vec<HistoryCall> = admitted(&[100, 100]);
         denied.push(call(1, 105, 106, Told::Denied));
         assert_eq!(judge(bucket(), denied.clone()), None);
         denied.push(call(1, 112, 113, Told::Denied));
@@ -312,7 +312,7 @@ mod tests {
     #[test]
     fn returned_first_call_leaves_the_window_start_unknown() {
         let from_first = Rule::FromFirstCall(2, Span::from_mins(1));
-        let mut calls = vec![Call { back: Some(secs(63, 64)), ..call(1, 61, 62, Told::Admitted) }];
+        let mut calls = vec![HistoryCall { back: Some(secs(63, 64)), ..call(1, 61, 62, Told::Admitted) }];
         calls.extend([80, 81, 130, 139, 141].map(|invoke| call(1, invoke, invoke + 1, Told::Admitted)));
         assert_eq!(judge(from_first.clone(), calls.clone()), None);
         calls.extend([90, 91].map(|invoke| call(1, invoke, invoke + 1, Told::Admitted)));
@@ -341,7 +341,7 @@ mod tests {
 
     #[test]
     fn slots_count_from_the_answer_until_the_release_is_asked() {
-        let held = |from, until: Option<u64>| Call {
+        let held = |from, until: Option<u64>| HistoryCall {
             back: until.map(|until| secs(until, until + 1)),
             ..call(1, from, from + 1, Told::Admitted)
         };
@@ -358,14 +358,14 @@ mod tests {
 
     #[test]
     fn one_id_counts_once() {
-        let with_id = |told| Call { id: Some(7), ..call(1, 61, 62, told) };
+        let with_id = |told| HistoryCall { id: Some(7), ..call(1, 61, 62, told) };
         assert_eq!(judge(window(), vec![with_id(Told::Admitted), with_id(Told::Repeated)]), None);
         assert_eq!(judge(window(), vec![with_id(Told::Admitted), with_id(Told::Admitted)]), Some("A-4"));
     }
 
     #[test]
     fn returned_units_may_be_granted_again_and_degraded_calls_are_ignored() {
-        let returned = Call { back: Some(secs(70, 71)), ..call(2, 61, 62, Told::Admitted) };
+        let returned = HistoryCall { back: Some(secs(70, 71)), ..call(2, 61, 62, Told::Admitted) };
         assert_eq!(judge(window(), vec![returned, call(2, 71, 72, Told::Admitted)]), None);
         let degraded = vec![call(2, 61, 62, Told::Admitted), call(2, 61, 62, Told::Degraded)];
         assert_eq!(judge(window(), degraded), None);
@@ -373,7 +373,7 @@ mod tests {
 
     #[test]
     fn accounts_are_checked_separately() {
-        let other = Call { key: 2, ..call(2, 61, 62, Told::Admitted) };
+        let other = HistoryCall { key: 2, ..call(2, 61, 62, Told::Admitted) };
         assert_eq!(judge(window(), vec![call(2, 61, 62, Told::Admitted), other]), None);
     }
 }

@@ -2,7 +2,7 @@
 
 use tollway_core::{Calendar, Span, Timestamp};
 
-use super::{Call, Fault, Rule, Stretch, fault, micros};
+use super::{Fault, HistoryCall, Rule, Stretch, fault, micros};
 use crate::calendar::{multiple_of, window_at};
 
 /// The calls of one account, as one limit sees them.
@@ -10,8 +10,8 @@ pub(super) struct Safety<'c> {
     pub(super) limit: usize,
     /// By how much the store's clock may differ.
     pub(super) error: Span,
-    pub(super) admitted: Vec<&'c Call>,
-    pub(super) unknown: Vec<&'c Call>,
+    pub(super) admitted: Vec<&'c HistoryCall>,
+    pub(super) unknown: Vec<&'c HistoryCall>,
 }
 
 impl Safety<'_> {
@@ -45,10 +45,11 @@ impl Safety<'_> {
             if self.latest(last) >= end {
                 continue;
             }
-            let kept = |call: &Call| call.back.is_none_or(|back| back.invoke > last.when.complete);
-            let wholly =
-                |call: &Call, from, to| from <= self.earliest(call) && self.latest(call) < to && kept(call);
-            let answered = |call: &Call| call.when.complete <= last.when.complete;
+            let kept = |call: &HistoryCall| call.back.is_none_or(|back| back.invoke > last.when.complete);
+            let wholly = |call: &HistoryCall, from, to| {
+                from <= self.earliest(call) && self.latest(call) < to && kept(call)
+            };
+            let answered = |call: &HistoryCall| call.when.complete <= last.when.complete;
             let current = self.sum(|call| answered(call) && wholly(call, start, end));
             let previous = self.sum(|call| wholly(call, start.minus(period), start));
             let covered = micros(end.since(self.latest(last)));
@@ -65,7 +66,7 @@ impl Safety<'_> {
     /// Follows windows one by one. The start and the end of a window are known as well as the calls that may have started
     /// it; calls wholly between two ends are within the amount.
     fn windows_from_first_call(&self, amount: u64, period: Span) -> Result<(), Fault> {
-        let charged = |call: &&&Call| call.costs[self.limit] > 0;
+        let charged = |call: &&&HistoryCall| call.costs[self.limit] > 0;
         let admitted = || self.admitted.iter().filter(charged);
         let unknown = || self.unknown.iter().filter(charged);
         // The previous window ended between these two; the current one began between the other two.
@@ -116,7 +117,7 @@ impl Safety<'_> {
     /// At no moment are more slots surely held than exist.
     fn slots(&self, amount: u64) -> Result<(), Fault> {
         for moment in self.admitted.iter().map(|call| call.when.complete) {
-            let held = |call: &&&Call| {
+            let held = |call: &&&HistoryCall| {
                 call.when.complete <= moment && call.back.is_none_or(|back| moment < back.invoke)
             };
             let held = self.admitted.iter().filter(held).count();
@@ -128,16 +129,16 @@ impl Safety<'_> {
     }
 
     /// The first moment of the store's clock at which a call may have acted.
-    fn earliest(&self, call: &Call) -> Timestamp {
+    fn earliest(&self, call: &HistoryCall) -> Timestamp {
         call.when.invoke.minus(self.error)
     }
 
     /// The last one.
-    fn latest(&self, call: &Call) -> Timestamp {
+    fn latest(&self, call: &HistoryCall) -> Timestamp {
         call.when.complete.plus(self.error)
     }
 
-    fn sum(&self, which: impl Fn(&Call) -> bool) -> u128 {
+    fn sum(&self, which: impl Fn(&HistoryCall) -> bool) -> u128 {
         let calls = self.admitted.iter().filter(|call| which(call));
         calls.map(|call| u128::from(call.costs[self.limit])).sum()
     }

@@ -23,7 +23,7 @@ pub(super) struct Account {
     /// The last booking, while nothing has changed since.
     pub(super) undo: Option<Undo>,
     /// Granted takes by the caller's id.
-    pub(super) calls: Vec<Call>,
+    pub(super) calls: Vec<RememberedTake>,
     /// Refunded permits, and until when they are remembered.
     pub(super) refunds: Vec<(PermitId, Timestamp)>,
     /// When the account was last reset.
@@ -65,7 +65,7 @@ pub(super) struct Undo {
 
 /// A take that was granted under an id.
 #[derive(Clone, Debug)]
-pub(super) struct Call {
+pub(super) struct RememberedTake {
     pub(super) id: CallId,
     /// The charges in key order: policy, subject, and amounts per limit.
     pub(super) asked: Vec<Asked>,

@@ -7,7 +7,7 @@ use tollway_core::{
     TakeOutcome, Terms, Timestamp,
 };
 
-use super::account::{Account, Asked, Call, Undo};
+use super::account::{Account, Asked, RememberedTake, Undo};
 use super::log::{Entry, slot_life, within};
 
 /// A decision, and whether anything was taken.
@@ -24,7 +24,7 @@ pub(super) fn take(
     let keeper = first_in_key_order(charges);
     let asked = asked(charges);
     // An id expires by the time of the account that remembers it.
-    let live = |call: &&Call| call.expires > now;
+    let live = |call: &&RememberedTake| call.expires > now;
     if let Some(known) = accounts[keeper].calls.iter().filter(live).find(|call| call.id == *id) {
         if known.asked != asked {
             return Err(Refusal::IdReused(id.to_string()));
@@ -51,7 +51,7 @@ pub(super) fn take(
         let decision = Decision { charges: SmallVec::new(), ..taken.0.clone() };
         let expires = now.plus(CALL_ID_REMEMBERED);
         accounts[keeper].record_change(&charges[keeper].policy, now);
-        accounts[keeper].calls.push(Call { id: id.clone(), asked, permit, decision, expires });
+        accounts[keeper].calls.push(RememberedTake { id: id.clone(), asked, permit, decision, expires });
     }
     Ok(taken)
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use crate::http::Message;
 
 /// Longer than any test waits for a request that comes.
-const PATIENCE: Duration = Duration::from_secs(60);
+const START_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A request that was received.
 #[derive(Clone, Debug)]
@@ -96,7 +96,7 @@ impl CapturingServer {
     /// If it does not hold after a minute.
     pub fn wait_for(&self, enough: impl Fn(&[CapturedRequest]) -> bool) -> Vec<CapturedRequest> {
         let kept = lock(&self.kept.0);
-        let waited = self.kept.1.wait_timeout_while(kept, PATIENCE, |kept| !enough(kept));
+        let waited = self.kept.1.wait_timeout_while(kept, START_TIMEOUT, |kept| !enough(kept));
         let (kept, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
         assert!(!timeout.timed_out(), "{} requests came, which is not enough", kept.len());
         kept.clone()

@@ -2,7 +2,7 @@
 
 use std::sync::OnceLock;
 
-use super::patience::PATIENCE;
+use super::poll_until::START_TIMEOUT;
 use super::{RedisServer, free_port, until};
 
 /// How many slots a cluster divides.
@@ -64,7 +64,7 @@ impl RedisCluster {
             let info = node.command(&["CLUSTER", "INFO"]);
             info.contains("cluster_state:ok") && info.contains(&known)
         };
-        until(PATIENCE, || self.nodes.iter().all(whole).then_some(())).unwrap_or_else(|| {
+        until(START_TIMEOUT, || self.nodes.iter().all(whole).then_some(())).unwrap_or_else(|| {
             panic!("the cluster did not come together:\n{}", self.nodes[0].command(&["CLUSTER", "NODES"]))
         });
     }

@@ -143,14 +143,14 @@ mod tests {
     use std::net::TcpStream;
 
     use super::*;
-    use crate::servers::patience::{PATIENCE, until};
+    use crate::servers::poll_until::{START_TIMEOUT, until};
 
     #[test]
     fn emulator_ends_when_its_stdin_closes() {
         let mut emulator = DynamoEmulator::start();
         assert!(TcpStream::connect(emulator.addr()).is_ok());
         drop(emulator.child.stdin.take());
-        let ended = until(PATIENCE, || emulator.child.try_wait().expect("a child of this process"));
+        let ended = until(START_TIMEOUT, || emulator.child.try_wait().expect("a child of this process"));
         assert!(ended.is_some_and(|status| status.success()), "{ended:?}");
     }
 

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::patience::PATIENCE;
+use super::poll_until::START_TIMEOUT;
 use super::until;
 
 /// Sends a signal. It is not an error if the process has ended.
@@ -41,7 +41,7 @@ fn stop_one(pid: u32) {
 /// A signal is only sent: this waits until the process is in one of these states, or gone.
 fn wait_for_state(pid: u32, states: &str) {
     let is_there = || status(pid).is_none_or(|(state, _)| states.contains(state)).then_some(());
-    until(PATIENCE, is_there).expect("a process does what signals tell it to");
+    until(START_TIMEOUT, is_there).expect("a process does what signals tell it to");
 }
 
 /// The children of a process; empty without `/proc`.

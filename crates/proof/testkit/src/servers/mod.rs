@@ -25,7 +25,7 @@ mod log;
 mod ministack;
 mod ministack_queues;
 mod move_tasks;
-mod patience;
+mod poll_until;
 mod port;
 mod postgres;
 mod process;
@@ -50,5 +50,5 @@ pub use sentinel::RedisSentinel;
 pub use used_rights::{Right, UsedRights};
 pub use valkey::ValkeyServer;
 
-pub(crate) use patience::until;
+pub(crate) use poll_until::until;
 pub(crate) use port::free_port;

@@ -9,7 +9,7 @@ use rustix::process::Signal;
 
 use super::family;
 use super::log::Log;
-use super::patience::PATIENCE;
+use super::poll_until::START_TIMEOUT;
 use super::until;
 use super::watcher::Watcher;
 
@@ -86,7 +86,7 @@ impl Process {
 
     /// Waits for its end. Its pid may be reused, so the watcher forgets it.
     pub(super) fn wait_for_end(&mut self) {
-        until(PATIENCE, || self.has_ended().then_some(())).expect("the server stops when it is told to");
+        until(START_TIMEOUT, || self.has_ended().then_some(())).expect("the server stops when it is told to");
         self.stopped.clear();
         self.watcher.watch(&[]);
     }
@@ -130,7 +130,7 @@ impl Drop for Process {
         for &pid in self.stopped.iter().rev() {
             family::send(pid, Signal::CONT);
         }
-        if until(PATIENCE / 3, || self.has_ended().then_some(())).is_none() {
+        if until(START_TIMEOUT / 3, || self.has_ended().then_some(())).is_none() {
             let _ = self.child.kill();
             let _ = self.child.wait();
         }

@@ -5,15 +5,15 @@ use std::net::{Ipv4Addr, TcpStream};
 use std::time::Duration;
 
 /// Sends one command on its own connection. Returns what `redis-cli` prints: an array has a line for each element, nil is
-/// empty, an error is its text. Fails after `patience` of silence.
+/// empty, an error is its text. Fails after `timeout` of silence.
 pub(super) fn ask(
     port: u16,
     password: Option<&str>,
     words: &[&str],
-    patience: Duration,
+    timeout: Duration,
 ) -> io::Result<String> {
     let stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port))?;
-    stream.set_read_timeout(Some(patience))?;
+    stream.set_read_timeout(Some(timeout))?;
     let mut stream = BufReader::new(stream);
     if let Some(password) = password {
         send(stream.get_mut(), &["AUTH", password])?;

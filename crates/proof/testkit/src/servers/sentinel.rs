@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::patience::PATIENCE;
+use super::poll_until::START_TIMEOUT;
 use super::{RedisServer, until};
 
 /// How long a failover may take: sentinels on a busy machine that split their votes try again after ten seconds.
@@ -76,8 +76,8 @@ impl RedisSentinel {
     }
 
     fn think_it_gone_after(&self, milliseconds: &str) {
-        let patience = ["SENTINEL", "SET", Self::NAME, "down-after-milliseconds", milliseconds];
-        self.sentinels.iter().for_each(|sentinel| sentinel.expect_ok(&patience));
+        let down_after = ["SENTINEL", "SET", Self::NAME, "down-after-milliseconds", milliseconds];
+        self.sentinels.iter().for_each(|sentinel| sentinel.expect_ok(&down_after));
     }
 
     /// Waits until the replica follows, and the sentinels know it and each other.
@@ -94,7 +94,7 @@ impl RedisSentinel {
             let followed = format!("slave\n127.0.0.1\n{master}\nconnected\n");
             self.servers.iter().any(|server| server.command(&["ROLE"]).starts_with(&followed))
         };
-        until(PATIENCE, || (self.sentinels.iter().all(whole) && follows()).then_some(()))
+        until(START_TIMEOUT, || (self.sentinels.iter().all(whole) && follows()).then_some(()))
             .expect("the sentinels find the replica and each other");
     }
 }

@@ -5,7 +5,7 @@ use std::thread;
 use std::time::Duration;
 
 use super::log::Log;
-use super::patience::PATIENCE;
+use super::poll_until::START_TIMEOUT;
 use super::process::{Launch, Process};
 use super::{free_port, until};
 
@@ -48,7 +48,7 @@ pub(super) fn again(recipe: &Recipe, port: u16) -> Process {
 pub(super) fn attempt(recipe: &Recipe, port: u16) -> Option<Process> {
     let said_before = Log::in_folder(recipe.folder).length();
     let mut process = Process::spawn((recipe.launch)(port), recipe.folder);
-    let answer = until(PATIENCE, || {
+    let answer = until(START_TIMEOUT, || {
         let ended = process.has_ended();
         (ended || (recipe.answers)(port, process.id())).then_some(!ended)
     });
@@ -59,7 +59,7 @@ pub(super) fn attempt(recipe: &Recipe, port: u16) -> Option<Process> {
             assert!(said.contains("Address already in use"), "the server did not start:\n{said}");
             None
         }
-        None => panic!("the server did not answer within {PATIENCE:?}:\n{}", log(recipe)),
+        None => panic!("the server did not answer within {START_TIMEOUT:?}:\n{}", log(recipe)),
     }
 }
 

@@ -6,12 +6,107 @@
 use serde::{Deserialize, Serialize};
 
 use super::bucket::Rate;
-use super::{Bucket, Correction, Debited};
+use super::{Advance, AlgorithmRules, Bucket, Correction, Debited, Room, State};
 use crate::bounds::{COUNT_MAX, LEARNED_KEPT, RATE_MAX};
-use crate::{Span, Timestamp};
+use crate::controller::HOLD_DAILY_MAX;
+use crate::{Limit, PermitId, Span, Timestamp};
 
 /// Rates are calls in a million seconds, so that millionths of a call a second are whole numbers.
 const RATE_PERIOD: Span = Span::from_secs(1_000_000);
+
+/// A rate that is learned; it starts at the limit's amount in this time.
+#[derive(Clone, Copy)]
+pub(crate) struct AdaptiveRules(pub(crate) Span);
+
+impl AdaptiveRules {
+    fn start(self, limit: &Limit) -> u64 {
+        start_rate(limit.amount(), self.0)
+    }
+}
+
+impl AlgorithmRules for AdaptiveRules {
+    type State = Adaptive;
+
+    fn word(self) -> &'static str {
+        "adaptive"
+    }
+
+    fn period(self) -> Option<Span> {
+        Some(self.0)
+    }
+
+    /// Another rate to start at must not drop what was learned.
+    fn own_name(self) -> Option<&'static str> {
+        Some("rate")
+    }
+
+    fn capacity(self, _: u64) -> u64 {
+        1
+    }
+
+    fn longest_memory(self, _: &Limit) -> Span {
+        HOLD_DAILY_MAX
+    }
+
+    fn books_ahead(self) -> bool {
+        true
+    }
+
+    fn fresh(self) -> State {
+        State::Adaptive(Box::default())
+    }
+
+    fn advance(self, limit: &Limit, adaptive: &mut Adaptive, as_of: Timestamp, to: Timestamp) {
+        adaptive.advance(self.start(limit), to.since(as_of));
+    }
+
+    fn earliest(
+        self,
+        limit: &Limit,
+        adaptive: &Adaptive,
+        room: Room,
+        as_of: Timestamp,
+        from: Timestamp,
+    ) -> Timestamp {
+        from.max(as_of.plus(adaptive.wait_for(self.start(limit), room.amount)))
+    }
+
+    fn debit(
+        self,
+        limit: &Limit,
+        adaptive: &mut Adaptive,
+        room: Room,
+        span: Advance,
+        _: PermitId,
+    ) -> Debited {
+        let start = self.start(limit);
+        adaptive.advance(start, span.at.since(span.as_of));
+        adaptive.debit(start, room.amount, span.at)
+    }
+
+    fn settle(
+        self,
+        limit: &Limit,
+        adaptive: &mut Adaptive,
+        correction: Correction,
+        as_of: Timestamp,
+    ) -> bool {
+        adaptive.settle(self.start(limit), correction, as_of)
+    }
+
+    fn used(self, limit: &Limit, adaptive: &Adaptive, as_of: Timestamp, at: Timestamp) -> u64 {
+        adaptive.used(self.start(limit), at.since(as_of))
+    }
+
+    fn fresh_at(self, limit: &Limit, adaptive: &Adaptive, as_of: Timestamp) -> Timestamp {
+        adaptive.fresh_at(self.start(limit), as_of)
+    }
+
+    /// What was learned outlasts the reset.
+    fn resets_at(self, limit: &Limit, adaptive: &Adaptive, as_of: Timestamp, _: Timestamp) -> Timestamp {
+        adaptive.refilled_at(self.start(limit), as_of)
+    }
+}
 
 /// The state of an adaptive limit. Until something is learned it is an ordinary meter: once its bucket is full again, it
 /// equals a fresh one.

@@ -2,11 +2,112 @@
 //!
 //! A bucket stores what is *used*, not what is left, so that a changed amount or burst loses nothing.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 
-use super::Correction;
+use super::rules::{check_amount, check_period};
+use super::{Advance, AlgorithmRules, Correction, Debited, Refill, Room, State};
 use crate::bounds::COUNT_MAX;
-use crate::{Span, Timestamp};
+use crate::{Limit, LimitError, PermitId, Span, Timestamp};
+
+/// A bucket that refills in this time; one without a burst is paced: single units, evenly spaced.
+#[derive(Clone, Copy)]
+pub(crate) struct BucketRules {
+    pub(crate) period: Span,
+    pub(crate) burst: Option<u64>,
+}
+
+impl BucketRules {
+    #[inline]
+    fn rate(self, limit: &Limit) -> Rate {
+        Rate { amount: limit.amount(), period: self.period }
+    }
+}
+
+impl AlgorithmRules for BucketRules {
+    type State = Bucket;
+
+    fn word(self) -> &'static str {
+        if self.burst.is_some() { "bucket" } else { "paced" }
+    }
+
+    fn period(self) -> Option<Span> {
+        Some(self.period)
+    }
+
+    fn check(self, _: u64) -> Result<(), LimitError> {
+        check_period(self.period)?;
+        match self.burst {
+            Some(0) => Err(LimitError::ZeroBurst),
+            Some(burst) => check_amount(burst),
+            None => Ok(()),
+        }
+    }
+
+    fn capacity(self, _: u64) -> u64 {
+        self.burst.unwrap_or(1)
+    }
+
+    fn refill(self, amount: u64) -> Option<Refill> {
+        Some(Refill::new(amount, self.period, self.capacity(amount)))
+    }
+
+    fn longest_memory(self, limit: &Limit) -> Span {
+        limit.refill_time()
+    }
+
+    fn books_ahead(self) -> bool {
+        true
+    }
+
+    fn write(self, amount: u64, rate: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.burst {
+            Some(burst) if burst != amount => write!(f, "{rate} bucket burst {burst}"),
+            Some(_) | None => write!(f, "{rate} {}", self.word()),
+        }
+    }
+
+    fn fresh(self) -> State {
+        State::Bucket(Bucket::default())
+    }
+
+    fn advance(self, limit: &Limit, bucket: &mut Bucket, as_of: Timestamp, to: Timestamp) {
+        *bucket = bucket.after(self.rate(limit), to.since(as_of));
+    }
+
+    fn earliest(
+        self,
+        limit: &Limit,
+        bucket: &Bucket,
+        room: Room,
+        as_of: Timestamp,
+        from: Timestamp,
+    ) -> Timestamp {
+        let wait = bucket.wait_for(self.rate(limit), room.capacity, room.amount);
+        from.max(as_of.plus(wait))
+    }
+
+    fn debit(self, limit: &Limit, bucket: &mut Bucket, room: Room, span: Advance, _: PermitId) -> Debited {
+        let elapsed = span.at.since(span.as_of);
+        let holds = bucket.debit_after(self.rate(limit), room.capacity, room.amount, elapsed);
+        let expires = limit.certainly_refilled_at(*bucket, span.at);
+        Debited { good_until: Timestamp::MAX, expires, holds }
+    }
+
+    fn settle(self, limit: &Limit, bucket: &mut Bucket, correction: Correction, as_of: Timestamp) -> bool {
+        let young = limit.refilled_in(as_of.since(correction.booked_at)) <= limit.capacity();
+        bucket.settle(correction, young)
+    }
+
+    fn used(self, limit: &Limit, bucket: &Bucket, as_of: Timestamp, at: Timestamp) -> u64 {
+        bucket.after(self.rate(limit), at.since(as_of)).whole()
+    }
+
+    fn fresh_at(self, limit: &Limit, bucket: &Bucket, as_of: Timestamp) -> Timestamp {
+        bucket.fresh_at(self.rate(limit), as_of)
+    }
+}
 
 /// The usage: `used + part / period` units, as of the account's time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -1,12 +1,16 @@
 //! The algorithms, one file each, and the functions that [`decide`](crate::decide) calls on all of them.
 //!
-//! Every match names each variant of [`Algorithm`], so that the compiler finds every function a new algorithm needs.
-//! `state.rs` has the rule for a meter whose kind is not that of its limit.
+//! A file has a state and an implementation of [`AlgorithmRules`], which is all that differs; `rules.rs` has the one match
+//! that finds it. `state.rs` has the rule for a meter whose kind is not that of its limit.
 
 mod adaptive;
 mod bucket;
 mod concurrency;
+mod from_first_call;
+#[cfg(test)]
+mod new_algorithm;
 mod refill;
+mod rules;
 mod sliding;
 mod state;
 mod window;
@@ -18,13 +22,17 @@ pub use sliding::Sliding;
 pub use state::{Meter, State};
 pub use window::Window;
 
-pub(crate) use adaptive::start_rate;
-pub(crate) use bucket::Rate;
+pub(crate) use adaptive::{AdaptiveRules, start_rate};
+pub(crate) use bucket::{BucketRules, Rate};
+pub(crate) use concurrency::SlotRules;
+pub(crate) use from_first_call::FromFirstCallRules;
 pub(crate) use refill::Refill;
-use state::{NO_ROOM, NOT_DEBITED};
-pub(crate) use window::Room;
+pub(crate) use rules::{AlgorithmRules, check_amount, with_rules};
+pub(crate) use sliding::SlidingRules;
+use state::{NO_ROOM, NOT_DEBITED, StateKind};
+pub(crate) use window::{Room, WindowRules};
 
-use crate::{Algorithm, Limit, PermitId, Span, Timestamp};
+use crate::{Limit, PermitId, Span, Timestamp};
 
 /// A correction of a permit's debit of one meter.
 #[derive(Clone, Copy, Debug)]
@@ -54,42 +62,26 @@ pub(crate) struct Debited {
 }
 
 impl Limit {
+    /// A fresh meter: nothing taken.
+    pub(crate) fn fresh_meter(&self) -> Meter {
+        let state = with_rules!(self.algorithm(), rules => rules.fresh());
+        Meter { identity: self.identity(), state }
+    }
+
+    /// Whether a meter has this limit's identity and kind.
+    #[inline]
+    pub(crate) fn owns(&self, meter: &Meter) -> bool {
+        let kind = with_rules!(self.algorithm(), rules => rules.of(&meter.state).is_some());
+        kind && meter.identity == self.identity()
+    }
+
     /// Advances a meter from `as_of` to `to`: windows end, buckets refill, slots expire.
     pub(crate) fn advance(&self, meter: &mut Meter, as_of: Timestamp, to: Timestamp) {
-        let state = &mut meter.state;
-        match self.algorithm() {
-            Algorithm::Window(calendar) => {
-                if let Some(window) = state.window_mut() {
-                    *window = window.at(calendar, to);
-                }
+        with_rules!(self.algorithm(), rules => {
+            if let Some(state) = rules.of_mut(&mut meter.state) {
+                rules.advance(self, state, as_of, to);
             }
-            Algorithm::FromFirstCall(_) => {
-                if let Some(window) = state.window_mut() {
-                    *window = window.running_at(to);
-                }
-            }
-            Algorithm::Sliding(period) => {
-                if let Some(sliding) = state.sliding_mut() {
-                    *sliding = sliding.at(*period, to);
-                }
-            }
-            Algorithm::Bucket { period, .. } | Algorithm::Paced(period) => {
-                let (rate, elapsed) = (self.rate(*period), to.since(as_of));
-                if let Some(bucket) = state.bucket_mut() {
-                    *bucket = bucket.after(rate, elapsed);
-                }
-            }
-            Algorithm::Adaptive(period) => {
-                if let Some(adaptive) = state.adaptive_mut() {
-                    adaptive.advance(self.start_rate(*period), to.since(as_of));
-                }
-            }
-            Algorithm::Concurrency { .. } => {
-                if let Some(slots) = state.slots_mut() {
-                    concurrency::expire(slots, to);
-                }
-            }
-        }
+        });
     }
 
     /// The earliest time from `from` on at which `amount` fits, without a take before. The meter is as of `as_of`.
@@ -102,67 +94,20 @@ impl Limit {
         from: Timestamp,
         edge: Span,
     ) -> Timestamp {
-        let (state, capacity) = (&meter.state, self.capacity());
-        let room = Room { capacity, amount, edge };
-        match self.algorithm() {
-            Algorithm::Window(calendar) => {
-                state.window().map_or(NO_ROOM, |window| window.earliest(calendar, room, from))
-            }
-            Algorithm::FromFirstCall(_) => {
-                state.window().map_or(NO_ROOM, |window| window.earliest_unaligned(room, from))
-            }
-            Algorithm::Sliding(period) => {
-                state.sliding().map_or(NO_ROOM, |sliding| sliding.earliest(*period, capacity, amount, from))
-            }
-            Algorithm::Bucket { period, .. } | Algorithm::Paced(period) => {
-                let wait = |bucket: &Bucket| bucket.wait_for(self.rate(*period), self.capacity(), amount);
-                state.bucket().map_or(NO_ROOM, |bucket| from.max(as_of.plus(wait(bucket))))
-            }
-            Algorithm::Adaptive(period) => {
-                let start = self.start_rate(*period);
-                let wait = |adaptive: &Adaptive| adaptive.wait_for(start, amount);
-                state.adaptive().map_or(NO_ROOM, |adaptive| from.max(as_of.plus(wait(adaptive))))
-            }
-            Algorithm::Concurrency { .. } => {
-                state.slots().map_or(NO_ROOM, |slots| concurrency::earliest(slots, capacity, from))
-            }
-        }
+        let room = Room { capacity: self.capacity(), amount, edge };
+        with_rules!(self.algorithm(), rules => {
+            rules.of(&meter.state).map_or(NO_ROOM, |state| rules.earliest(self, state, room, as_of, from))
+        })
     }
 
     /// Brings a meter from `as_of` to `at` and takes `amount` from it there. One match for all of it: this is the
     /// inner loop of every grant.
     #[inline]
     pub(crate) fn debit(&self, meter: &mut Meter, amount: u64, span: Advance, permit: PermitId) -> Debited {
-        let Advance { as_of, at, edge } = span;
-        let (state, capacity) = (&mut meter.state, self.capacity());
-        let room = Room { capacity, amount, edge };
-        match self.algorithm() {
-            Algorithm::Window(calendar) => {
-                state.window_mut().map_or(NOT_DEBITED, |window| window.debit_at(calendar, room, at))
-            }
-            Algorithm::FromFirstCall(period) => {
-                state.window_mut().map_or(NOT_DEBITED, |window| window.debit_unaligned_at(*period, room, at))
-            }
-            Algorithm::Sliding(period) => state
-                .sliding_mut()
-                .map_or(NOT_DEBITED, |sliding| sliding.debit_at(*period, capacity, amount, at)),
-            Algorithm::Bucket { period, .. } | Algorithm::Paced(period) => {
-                state.bucket_mut().map_or(NOT_DEBITED, |bucket| {
-                    let holds =
-                        bucket.debit_after(self.rate(*period), self.capacity(), amount, at.since(as_of));
-                    let expires = self.certainly_refilled_at(*bucket, at);
-                    Debited { good_until: Timestamp::MAX, expires, holds }
-                })
-            }
-            Algorithm::Adaptive(period) => state.adaptive_mut().map_or(NOT_DEBITED, |adaptive| {
-                let start = self.start_rate(*period);
-                adaptive.advance(start, at.since(as_of));
-                adaptive.debit(start, amount, at)
-            }),
-            Algorithm::Concurrency { expires } => state
-                .slots_mut()
-                .map_or(NOT_DEBITED, |slots| concurrency::debit(slots, room, permit, at, *expires)),
-        }
+        let room = Room { capacity: self.capacity(), amount, edge: span.edge };
+        with_rules!(self.algorithm(), rules => {
+            rules.of_mut(&mut meter.state).map_or(NOT_DEBITED, |state| rules.debit(self, state, room, span, permit))
+        })
     }
 
     /// The most by which a settle may exceed what was reserved: one burst of a bucket, else anything.
@@ -172,39 +117,22 @@ impl Limit {
 
     /// Corrects a permit's debit of a meter that is as of `as_of`. Returns whether it still could.
     pub(crate) fn settle(&self, meter: &mut Meter, correction: Correction, as_of: Timestamp) -> bool {
-        let state = &mut meter.state;
-        match self.algorithm() {
-            Algorithm::Window(calendar) => {
-                state.window_mut().is_some_and(|window| window.settle_at(calendar, correction))
-            }
-            Algorithm::FromFirstCall(period) => {
-                state.window_mut().is_some_and(|window| window.settle_unaligned(*period, correction))
-            }
-            Algorithm::Sliding(period) => {
-                state.sliding_mut().is_some_and(|sliding| sliding.settle(*period, correction))
-            }
-            Algorithm::Bucket { .. } | Algorithm::Paced(_) => {
-                let young = self.refilled_in(as_of.since(correction.booked_at)) <= self.capacity();
-                state.bucket_mut().is_some_and(|bucket| bucket.settle(correction, young))
-            }
-            Algorithm::Adaptive(period) => {
-                let start = self.start_rate(*period);
-                state.adaptive_mut().is_some_and(|adaptive| adaptive.settle(start, correction, as_of))
-            }
+        with_rules!(self.algorithm(), rules => {
             // A slot has no amount to correct: it is freed.
-            Algorithm::Concurrency { .. } => true,
-        }
+            rules.of_mut(&mut meter.state).map_or(self.has_slots(), |state| rules.settle(self, state, correction, as_of))
+        })
     }
 
     /// Whether `permit` holds a slot in this meter.
     pub(crate) fn holds_slot(&self, meter: &Meter, permit: PermitId, at: Timestamp) -> bool {
-        self.has_slots() && meter.state.slots().is_some_and(|slots| concurrency::holds(slots, permit, at))
+        self.has_slots()
+            && Vec::<Slot>::of(&meter.state).is_some_and(|slots| concurrency::holds(slots, permit, at))
     }
 
     /// Frees the slot of `permit`, expired or not, if the meter has slots.
     pub(crate) fn free(&self, meter: &mut Meter, permit: PermitId) {
         if self.has_slots()
-            && let Some(slots) = meter.state.slots_mut()
+            && let Some(slots) = Vec::<Slot>::of_mut(&mut meter.state)
         {
             concurrency::free(slots, permit);
         }
@@ -219,26 +147,14 @@ impl Limit {
         now: Timestamp,
         edge: Span,
     ) -> bool {
-        match self.algorithm() {
-            Algorithm::Window(calendar) => {
-                let window = Window { end: calendar.window_at(booked_at).1, count: 0 };
-                now < window.good_until(calendar, edge)
-            }
-            Algorithm::FromFirstCall(period) => {
-                let runs = |window: &Window| now < window.end && window.began_for(booked_at, *period);
-                meter.state.window().is_some_and(runs)
-            }
-            Algorithm::Sliding(_)
-            | Algorithm::Bucket { .. }
-            | Algorithm::Paced(_)
-            | Algorithm::Adaptive(_) => true,
-            Algorithm::Concurrency { .. } => self.holds_slot(meter, permit, now),
-        }
+        with_rules!(self.algorithm(), rules => {
+            rules.of(&meter.state).is_some_and(|state| rules.still_good(state, permit, booked_at, now, edge))
+        })
     }
 
     /// Extends the slot of `permit`, if the meter has slots.
     pub(crate) fn renew(&self, meter: &mut Meter, permit: PermitId, at: Timestamp) {
-        if let (Some(expires), Some(slots)) = (self.slots_expire(), meter.state.slots_mut()) {
+        if let (Some(expires), Some(slots)) = (self.slots_expire(), Vec::<Slot>::of_mut(&mut meter.state)) {
             concurrency::renew(slots, permit, at, expires);
         }
     }
@@ -246,30 +162,14 @@ impl Limit {
     /// The most this meter could grant at once: [`Limit::capacity`], or the burst that was learned.
     #[inline]
     pub(crate) fn capacity_of(&self, meter: &Meter) -> u64 {
-        match &meter.state {
-            State::Adaptive(adaptive) => adaptive.burst,
-            State::Window(_) | State::Sliding(_) | State::Bucket(_) | State::Slots(_) => self.capacity(),
-        }
+        meter.state.adaptive().map_or(self.capacity(), |adaptive| adaptive.burst)
     }
 
     /// The usage at `at`, rounded up; the meter is as of `as_of`.
     pub(crate) fn used(&self, meter: &Meter, as_of: Timestamp, at: Timestamp) -> u64 {
-        let used = match self.algorithm() {
-            Algorithm::Window(_) | Algorithm::FromFirstCall(_) => {
-                meter.state.window().map(|window| window.running_at(at).count)
-            }
-            Algorithm::Sliding(period) => meter.state.sliding().map(|sliding| sliding.used(*period, at)),
-            Algorithm::Bucket { period, .. } | Algorithm::Paced(period) => {
-                let (rate, elapsed) = (self.rate(*period), at.since(as_of));
-                meter.state.bucket().map(|bucket| bucket.after(rate, elapsed).whole())
-            }
-            Algorithm::Adaptive(period) => {
-                let (start, elapsed) = (self.start_rate(*period), at.since(as_of));
-                meter.state.adaptive().map(|adaptive| adaptive.used(start, elapsed))
-            }
-            Algorithm::Concurrency { .. } => meter.state.slots().map(|slots| concurrency::used(slots, at)),
-        };
-        used.unwrap_or(self.capacity())
+        with_rules!(self.algorithm(), rules => {
+            rules.of(&meter.state).map_or(self.capacity(), |state| rules.used(self, state, as_of, at))
+        })
     }
 
     /// Calls granted so far under an adaptive limit, as shown at `at`.
@@ -282,19 +182,9 @@ impl Limit {
 
     /// When a meter that is as of `as_of` equals a fresh one, without another take.
     pub(crate) fn fresh_at(&self, meter: &Meter, as_of: Timestamp) -> Timestamp {
-        let fresh_at = match self.algorithm() {
-            Algorithm::Window(_) => meter.state.window().map(|window| window.fresh_at()),
-            Algorithm::FromFirstCall(_) => meter.state.window().map(|window| window.end),
-            Algorithm::Sliding(period) => meter.state.sliding().map(|sliding| sliding.fresh_at(*period)),
-            Algorithm::Bucket { period, .. } | Algorithm::Paced(period) => {
-                meter.state.bucket().map(|bucket| bucket.fresh_at(self.rate(*period), as_of))
-            }
-            Algorithm::Adaptive(period) => {
-                meter.state.adaptive().map(|adaptive| adaptive.fresh_at(self.start_rate(*period), as_of))
-            }
-            Algorithm::Concurrency { .. } => meter.state.slots().map(concurrency::last_end),
-        };
-        fresh_at.unwrap_or(Timestamp::EPOCH)
+        with_rules!(self.algorithm(), rules => {
+            rules.of(&meter.state).map_or(Timestamp::EPOCH, |state| rules.fresh_at(self, state, as_of))
+        })
     }
 
     /// When a bucket that is as of `as_of` is certainly full.
@@ -305,30 +195,9 @@ impl Limit {
 
     /// When the limit resets: a window's end, a full bucket, the last slot's expiry; never before `at`.
     pub(crate) fn resets_at(&self, meter: &Meter, as_of: Timestamp, at: Timestamp) -> Timestamp {
-        let resets_at = match self.algorithm() {
-            Algorithm::Window(calendar) => {
-                meter.state.window().map_or(Timestamp::EPOCH, |window| window.at(calendar, at).end)
-            }
-            Algorithm::Adaptive(period) => {
-                let start = self.start_rate(*period);
-                meter.state.adaptive().map_or(Timestamp::EPOCH, |adaptive| adaptive.refilled_at(start, as_of))
-            }
-            Algorithm::FromFirstCall(_)
-            | Algorithm::Sliding(_)
-            | Algorithm::Bucket { .. }
-            | Algorithm::Paced(_)
-            | Algorithm::Concurrency { .. } => self.fresh_at(meter, as_of),
-        };
+        let resets_at = with_rules!(self.algorithm(), rules => {
+            rules.of(&meter.state).map_or(Timestamp::EPOCH, |state| rules.resets_at(self, state, as_of, at))
+        });
         resets_at.max(at)
-    }
-
-    /// The rate of an adaptive limit before anything is learned, in millionths of a call a second.
-    pub(crate) fn start_rate(&self, period: Span) -> u64 {
-        start_rate(self.amount(), period)
-    }
-
-    #[inline]
-    pub(crate) fn rate(&self, period: Span) -> Rate {
-        Rate { amount: self.amount(), period }
     }
 }

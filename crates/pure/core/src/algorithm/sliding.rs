@@ -2,9 +2,63 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Correction, Debited};
+use super::{Advance, AlgorithmRules, Correction, Debited, Room, State};
 use crate::bounds::COUNT_MAX;
-use crate::{Span, Timestamp};
+use crate::{Limit, PermitId, Span, Timestamp};
+
+/// A sliding window of this length.
+#[derive(Clone, Copy)]
+pub(crate) struct SlidingRules(pub(crate) Span);
+
+impl AlgorithmRules for SlidingRules {
+    type State = Sliding;
+
+    fn word(self) -> &'static str {
+        "sliding"
+    }
+
+    fn period(self) -> Option<Span> {
+        Some(self.0)
+    }
+
+    /// A take weighs in the window after its own, too.
+    fn longest_memory(self, _: &Limit) -> Span {
+        self.0.times(2)
+    }
+
+    /// Its room depends on later takes.
+    fn books_ahead(self) -> bool {
+        false
+    }
+
+    fn fresh(self) -> State {
+        State::Sliding(Sliding::default())
+    }
+
+    fn advance(self, _: &Limit, sliding: &mut Sliding, _: Timestamp, to: Timestamp) {
+        *sliding = sliding.at(self.0, to);
+    }
+
+    fn earliest(self, _: &Limit, sliding: &Sliding, room: Room, _: Timestamp, from: Timestamp) -> Timestamp {
+        sliding.earliest(self.0, room.capacity, room.amount, from)
+    }
+
+    fn debit(self, _: &Limit, sliding: &mut Sliding, room: Room, span: Advance, _: PermitId) -> Debited {
+        sliding.debit_at(self.0, room.capacity, room.amount, span.at)
+    }
+
+    fn settle(self, _: &Limit, sliding: &mut Sliding, correction: Correction, _: Timestamp) -> bool {
+        sliding.settle(self.0, correction)
+    }
+
+    fn used(self, _: &Limit, sliding: &Sliding, _: Timestamp, at: Timestamp) -> u64 {
+        sliding.used(self.0, at)
+    }
+
+    fn fresh_at(self, _: &Limit, sliding: &Sliding, _: Timestamp) -> Timestamp {
+        sliding.fresh_at(self.0)
+    }
+}
 
 /// The current window's start, its count, and the count of the window before.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

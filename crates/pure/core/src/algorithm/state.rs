@@ -12,7 +12,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{Adaptive, Bucket, Debited, Sliding, Slot, Window};
-use crate::{Algorithm, Limit, Timestamp};
+use crate::Timestamp;
 
 /// When a meter of another kind has room: never.
 pub(super) const NO_ROOM: Timestamp = Timestamp::MAX;
@@ -46,111 +46,46 @@ pub enum State {
     Slots(Vec<Slot>),
 }
 
-impl Limit {
-    /// A fresh meter: nothing taken.
-    pub(crate) fn fresh_meter(&self) -> Meter {
-        let state = match self.algorithm() {
-            Algorithm::Window(_) | Algorithm::FromFirstCall(_) => State::Window(Window::default()),
-            Algorithm::Sliding(_) => State::Sliding(Sliding::default()),
-            Algorithm::Bucket { .. } | Algorithm::Paced(_) => State::Bucket(Bucket::default()),
-            Algorithm::Adaptive(_) => State::Adaptive(Box::default()),
-            Algorithm::Concurrency { .. } => State::Slots(Vec::new()),
-        };
-        Meter { identity: self.identity(), state }
-    }
+/// What the meters of an algorithm keep: one of the variants of [`State`].
+pub(crate) trait StateKind {
+    /// The state, unless it is of another kind.
+    fn of(state: &State) -> Option<&Self>;
 
-    /// Whether a meter has this limit's identity and kind.
-    #[inline]
-    pub(crate) fn owns(&self, meter: &Meter) -> bool {
-        let kind = match self.algorithm() {
-            Algorithm::Window(_) | Algorithm::FromFirstCall(_) => meter.state.window().is_some(),
-            Algorithm::Sliding(_) => meter.state.sliding().is_some(),
-            Algorithm::Bucket { .. } | Algorithm::Paced(_) => meter.state.bucket().is_some(),
-            Algorithm::Adaptive(_) => meter.state.adaptive().is_some(),
-            Algorithm::Concurrency { .. } => meter.state.slots().is_some(),
-        };
-        kind && meter.identity == self.identity()
-    }
+    /// The same, to change it.
+    fn of_mut(state: &mut State) -> Option<&mut Self>;
 }
 
-/// Each accessor returns `None` for a state of another kind.
+macro_rules! state_kind {
+    ($variant:ident, $kind:ty) => {
+        impl StateKind for $kind {
+            #[inline]
+            fn of(state: &State) -> Option<&Self> {
+                if let State::$variant(state) = state { Some(state) } else { None }
+            }
+
+            #[inline]
+            fn of_mut(state: &mut State) -> Option<&mut Self> {
+                if let State::$variant(state) = state { Some(state) } else { None }
+            }
+        }
+    };
+}
+
+state_kind!(Window, Window);
+state_kind!(Sliding, Sliding);
+state_kind!(Bucket, Bucket);
+state_kind!(Adaptive, Adaptive);
+state_kind!(Slots, Vec<Slot>);
+
 impl State {
-    #[inline]
-    pub(super) fn window(&self) -> Option<&Window> {
-        match self {
-            Self::Window(window) => Some(window),
-            Self::Sliding(_) | Self::Bucket(_) | Self::Adaptive(_) | Self::Slots(_) => None,
-        }
-    }
-
-    #[inline]
-    pub(super) fn window_mut(&mut self) -> Option<&mut Window> {
-        match self {
-            Self::Window(window) => Some(window),
-            Self::Sliding(_) | Self::Bucket(_) | Self::Adaptive(_) | Self::Slots(_) => None,
-        }
-    }
-
-    #[inline]
-    pub(super) fn sliding(&self) -> Option<&Sliding> {
-        match self {
-            Self::Sliding(sliding) => Some(sliding),
-            Self::Window(_) | Self::Bucket(_) | Self::Adaptive(_) | Self::Slots(_) => None,
-        }
-    }
-
-    #[inline]
-    pub(super) fn sliding_mut(&mut self) -> Option<&mut Sliding> {
-        match self {
-            Self::Sliding(sliding) => Some(sliding),
-            Self::Window(_) | Self::Bucket(_) | Self::Adaptive(_) | Self::Slots(_) => None,
-        }
-    }
-
-    #[inline]
-    pub(super) fn bucket(&self) -> Option<&Bucket> {
-        match self {
-            Self::Bucket(bucket) => Some(bucket),
-            Self::Window(_) | Self::Sliding(_) | Self::Adaptive(_) | Self::Slots(_) => None,
-        }
-    }
-
-    #[inline]
-    pub(super) fn bucket_mut(&mut self) -> Option<&mut Bucket> {
-        match self {
-            Self::Bucket(bucket) => Some(bucket),
-            Self::Window(_) | Self::Sliding(_) | Self::Adaptive(_) | Self::Slots(_) => None,
-        }
-    }
-
+    /// What was learned, of an adaptive limit.
     pub(crate) fn adaptive(&self) -> Option<&Adaptive> {
-        match self {
-            Self::Adaptive(adaptive) => Some(adaptive),
-            Self::Window(_) | Self::Sliding(_) | Self::Bucket(_) | Self::Slots(_) => None,
-        }
+        Adaptive::of(self)
     }
 
+    /// The same, to change it.
     pub(crate) fn adaptive_mut(&mut self) -> Option<&mut Adaptive> {
-        match self {
-            Self::Adaptive(adaptive) => Some(adaptive),
-            Self::Window(_) | Self::Sliding(_) | Self::Bucket(_) | Self::Slots(_) => None,
-        }
-    }
-
-    #[inline]
-    pub(super) fn slots(&self) -> Option<&[Slot]> {
-        match self {
-            Self::Slots(slots) => Some(slots),
-            Self::Window(_) | Self::Sliding(_) | Self::Bucket(_) | Self::Adaptive(_) => None,
-        }
-    }
-
-    #[inline]
-    pub(super) fn slots_mut(&mut self) -> Option<&mut Vec<Slot>> {
-        match self {
-            Self::Slots(slots) => Some(slots),
-            Self::Window(_) | Self::Sliding(_) | Self::Bucket(_) | Self::Adaptive(_) => None,
-        }
+        Adaptive::of_mut(self)
     }
 }
 

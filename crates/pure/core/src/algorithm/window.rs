@@ -1,10 +1,82 @@
 //! Fixed windows: a count that restarts with each window.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 
-use super::{Correction, Debited};
+use super::{Advance, AlgorithmRules, Correction, Debited, State};
 use crate::bounds::{COUNT_MAX, EDGE_PART_OF_PERIOD};
-use crate::{Calendar, Span, Timestamp};
+use crate::{Calendar, Limit, PermitId, Span, Timestamp};
+
+/// A window that is aligned to the epoch or to a calendar.
+#[derive(Clone, Copy)]
+pub(crate) struct WindowRules<'l>(pub(crate) &'l Calendar);
+
+impl AlgorithmRules for WindowRules<'_> {
+    type State = Window;
+
+    fn word(self) -> &'static str {
+        "window"
+    }
+
+    fn period(self) -> Option<Span> {
+        Some(self.0.nominal())
+    }
+
+    fn longest_memory(self, _: &Limit) -> Span {
+        self.0.longest()
+    }
+
+    fn books_ahead(self) -> bool {
+        true
+    }
+
+    /// It is what a limit is whose text names no algorithm.
+    fn write(self, _: u64, rate: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0.zone() {
+            Some(zone) if zone.name() != "UTC" => write!(f, "{rate} in {zone}"),
+            Some(_) | None => f.write_str(rate),
+        }
+    }
+
+    fn fresh(self) -> State {
+        State::Window(Window::default())
+    }
+
+    fn advance(self, _: &Limit, window: &mut Window, _: Timestamp, to: Timestamp) {
+        *window = window.at(self.0, to);
+    }
+
+    fn earliest(self, _: &Limit, window: &Window, room: Room, _: Timestamp, from: Timestamp) -> Timestamp {
+        window.earliest(self.0, room, from)
+    }
+
+    fn debit(self, _: &Limit, window: &mut Window, room: Room, span: Advance, _: PermitId) -> Debited {
+        window.debit_at(self.0, room, span.at)
+    }
+
+    fn settle(self, _: &Limit, window: &mut Window, correction: Correction, _: Timestamp) -> bool {
+        window.settle_at(self.0, correction)
+    }
+
+    /// Its window runs, less the edge.
+    fn still_good(self, _: &Window, _: PermitId, booked_at: Timestamp, now: Timestamp, edge: Span) -> bool {
+        let window = Window { end: self.0.window_at(booked_at).1, count: 0 };
+        now < window.good_until(self.0, edge)
+    }
+
+    fn used(self, _: &Limit, window: &Window, _: Timestamp, at: Timestamp) -> u64 {
+        window.running_at(at).count
+    }
+
+    fn fresh_at(self, _: &Limit, window: &Window, _: Timestamp) -> Timestamp {
+        window.fresh_at()
+    }
+
+    fn resets_at(self, _: &Limit, window: &Window, _: Timestamp, at: Timestamp) -> Timestamp {
+        window.at(self.0, at).end
+    }
+}
 
 /// The current window and its count. A fresh one is all zero.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -1,6 +1,6 @@
 //! What a reading says of the window that runs, when takes are booked past it.
 
-use super::{Algorithm, Limit};
+use super::Limit;
 use crate::{Span, Timestamp};
 
 impl Limit {
@@ -9,9 +9,9 @@ impl Limit {
 
     /// The beginning of the window that contains `as_of`.
     pub fn window_start(&self, as_of: Timestamp, resets_at: Timestamp) -> Timestamp {
-        match self.algorithm() {
-            Algorithm::Window(calendar) => calendar.window_at(as_of).0,
-            _ => resets_at.minus(self.period().unwrap_or(Span::ZERO)),
+        match self.calendar() {
+            Some(calendar) => calendar.window_at(as_of).0,
+            None => resets_at.minus(self.period().unwrap_or(Span::ZERO)),
         }
     }
 
@@ -21,11 +21,11 @@ impl Limit {
         if as_of.since(now) <= Self::CLOCKS_APART_MAX {
             return None;
         }
-        let end = match self.algorithm() {
-            Algorithm::Window(calendar) => calendar.window_at(now).1,
+        let end = match self.calendar() {
+            Some(calendar) => calendar.window_at(now).1,
             // It begins with the first of the takes that are booked.
-            Algorithm::FromFirstCall(period) => resets_at.minus(*period),
-            _ => return None,
+            None if self.is_window() => self.window_start(as_of, resets_at),
+            None => return None,
         };
         (end > now && end <= as_of).then_some(end)
     }

@@ -75,6 +75,16 @@ impl Calendar {
         }
     }
 
+    /// The nominal length of a window: a month is 30 days.
+    pub(crate) fn nominal(&self) -> Span {
+        match self {
+            Self::Every(period) => *period,
+            Self::Day(_) => Span::from_days(1),
+            Self::Week(_) => Span::from_days(7),
+            Self::Month(_) => Span::from_days(30),
+        }
+    }
+
     /// The longest possible window: an upper bound for expiry.
     pub fn longest(&self) -> Span {
         match self {

@@ -78,6 +78,7 @@ impl PeriodWord {
     }
 }
 
+/// The algorithm.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Kind {
     #[default]
@@ -88,6 +89,19 @@ pub(super) enum Kind {
     Paced,
     Adaptive,
     Concurrency,
+}
+
+impl Kind {
+    /// The word of each.
+    pub(super) const KNOWN: [(&'static str, Self); 7] = [
+        ("window", Self::Window),
+        ("from first call", Self::FromFirstCall),
+        ("sliding", Self::Sliding),
+        ("bucket", Self::Bucket),
+        ("paced", Self::Paced),
+        ("adaptive", Self::Adaptive),
+        ("concurrent", Self::Concurrency),
+    ];
 }
 
 /// The parts as written.

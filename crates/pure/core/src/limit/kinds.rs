@@ -1,96 +1,60 @@
-//! The properties in which algorithms differ. A new algorithm must define each of them.
+//! Which algorithm a limit has, for code that treats one of them in a special way. Of a new algorithm the answers are no,
+//! until one of them fits it.
 
 use super::{Algorithm, Calendar, Limit};
 use crate::Span;
+use crate::algorithm::{AlgorithmRules, with_rules};
+
+impl Algorithm {
+    /// The windows it is aligned to, if it is an aligned window.
+    pub(super) fn calendar(&self) -> Option<&Calendar> {
+        if let Self::Window(calendar) = self { Some(calendar) } else { None }
+    }
+
+    /// The same with this burst, if it has one to change.
+    pub(super) fn with_burst(&self, burst: Option<u64>) -> Self {
+        match (self, burst) {
+            (Self::Bucket { period, .. }, Some(burst)) => Self::Bucket { period: *period, burst },
+            _ => self.clone(),
+        }
+    }
+}
 
 impl Limit {
     /// The windows it is aligned to, if it is an aligned window.
     pub fn calendar(&self) -> Option<&Calendar> {
-        match self.algorithm() {
-            Algorithm::Window(calendar) => Some(calendar),
-            Algorithm::FromFirstCall(_)
-            | Algorithm::Sliding(_)
-            | Algorithm::Bucket { .. }
-            | Algorithm::Paced(_)
-            | Algorithm::Adaptive(_)
-            | Algorithm::Concurrency { .. } => None,
-        }
+        self.algorithm().calendar()
     }
 
     /// Whether it counts in one fixed window at a time, aligned or from the first call.
     pub fn is_window(&self) -> bool {
-        match self.algorithm() {
-            Algorithm::Window(_) | Algorithm::FromFirstCall(_) => true,
-            Algorithm::Sliding(_)
-            | Algorithm::Bucket { .. }
-            | Algorithm::Paced(_)
-            | Algorithm::Adaptive(_)
-            | Algorithm::Concurrency { .. } => false,
-        }
+        matches!(self.algorithm(), Algorithm::Window(_) | Algorithm::FromFirstCall(_))
     }
 
     /// Whether it is a sliding window. Its room depends on later takes, so that a take cannot be booked ahead.
     pub fn slides(&self) -> bool {
-        match self.algorithm() {
-            Algorithm::Sliding(_) => true,
-            Algorithm::Window(_)
-            | Algorithm::FromFirstCall(_)
-            | Algorithm::Bucket { .. }
-            | Algorithm::Paced(_)
-            | Algorithm::Adaptive(_)
-            | Algorithm::Concurrency { .. } => false,
-        }
+        matches!(self.algorithm(), Algorithm::Sliding(_))
     }
 
     /// Whether it refills continuously: a bucket, a paced limit, which is one of burst 1, or an adaptive one.
     pub fn refills(&self) -> bool {
-        match self.algorithm() {
-            Algorithm::Bucket { .. } | Algorithm::Paced(_) | Algorithm::Adaptive(_) => true,
-            Algorithm::Window(_)
-            | Algorithm::FromFirstCall(_)
-            | Algorithm::Sliding(_)
-            | Algorithm::Concurrency { .. } => false,
-        }
+        matches!(self.algorithm(), Algorithm::Bucket { .. } | Algorithm::Paced(_) | Algorithm::Adaptive(_))
     }
 
     /// Whether it spaces single units evenly, so that a take of more than one is refused.
     pub fn is_paced(&self) -> bool {
-        match self.algorithm() {
-            Algorithm::Paced(_) => true,
-            Algorithm::Window(_)
-            | Algorithm::FromFirstCall(_)
-            | Algorithm::Sliding(_)
-            | Algorithm::Bucket { .. }
-            | Algorithm::Adaptive(_)
-            | Algorithm::Concurrency { .. } => false,
-        }
+        matches!(self.algorithm(), Algorithm::Paced(_))
     }
 
     /// The burst of a bucket. No other limit has one.
     pub fn burst(&self) -> Option<u64> {
-        match self.algorithm() {
-            Algorithm::Bucket { burst, .. } => Some(*burst),
-            Algorithm::Window(_)
-            | Algorithm::FromFirstCall(_)
-            | Algorithm::Sliding(_)
-            | Algorithm::Paced(_)
-            | Algorithm::Adaptive(_)
-            | Algorithm::Concurrency { .. } => None,
-        }
+        if let Algorithm::Bucket { burst, .. } = self.algorithm() { Some(*burst) } else { None }
     }
 
     /// How long a slot lives without `renew`, if it is a limit of slots.
     #[inline]
     pub fn slots_expire(&self) -> Option<Span> {
-        match self.algorithm() {
-            Algorithm::Concurrency { expires } => Some(*expires),
-            Algorithm::Window(_)
-            | Algorithm::FromFirstCall(_)
-            | Algorithm::Sliding(_)
-            | Algorithm::Bucket { .. }
-            | Algorithm::Paced(_)
-            | Algorithm::Adaptive(_) => None,
-        }
+        if let Algorithm::Concurrency { expires } = self.algorithm() { Some(*expires) } else { None }
     }
 
     /// Whether a take holds a slot until `done` instead of spending units.
@@ -101,15 +65,7 @@ impl Limit {
 
     /// Whether its rate is learned.
     pub fn is_adaptive(&self) -> bool {
-        match self.algorithm() {
-            Algorithm::Adaptive(_) => true,
-            Algorithm::Window(_)
-            | Algorithm::FromFirstCall(_)
-            | Algorithm::Sliding(_)
-            | Algorithm::Bucket { .. }
-            | Algorithm::Paced(_)
-            | Algorithm::Concurrency { .. } => false,
-        }
+        matches!(self.algorithm(), Algorithm::Adaptive(_))
     }
 
     /// Whether every take counts one in it, whatever its cost: slots, and calls under a learned rate.
@@ -120,29 +76,7 @@ impl Limit {
 
     /// Whether a take can be booked ahead: the limit can tell when there is room.
     pub fn books_ahead(&self) -> bool {
-        match self.algorithm() {
-            Algorithm::Window(_)
-            | Algorithm::FromFirstCall(_)
-            | Algorithm::Bucket { .. }
-            | Algorithm::Paced(_)
-            | Algorithm::Adaptive(_) => true,
-            Algorithm::Sliding(_) | Algorithm::Concurrency { .. } => false,
-        }
-    }
-}
-
-/// The same algorithm with this burst, if it has one to change.
-pub(super) fn with_burst(algorithm: &Algorithm, burst: Option<u64>) -> Algorithm {
-    match algorithm {
-        Algorithm::Bucket { period, burst: own } => {
-            Algorithm::Bucket { period: *period, burst: burst.unwrap_or(*own) }
-        }
-        Algorithm::Window(_)
-        | Algorithm::FromFirstCall(_)
-        | Algorithm::Sliding(_)
-        | Algorithm::Paced(_)
-        | Algorithm::Adaptive(_)
-        | Algorithm::Concurrency { .. } => algorithm.clone(),
+        with_rules!(self.algorithm(), rules => rules.books_ahead())
     }
 }
 

@@ -15,7 +15,7 @@ pub use draft::read_span;
 pub use parse::LimitTextError;
 pub use table::{AmountText, LimitTable, LimitTableError};
 
-use crate::algorithm::Refill;
+use crate::algorithm::{AlgorithmRules, Refill, check_amount, with_rules};
 use crate::bounds::{AMOUNT_MAX, PERIOD_MAX, PERIOD_MIN, SLOTS_MAX};
 use crate::{Name, Span};
 
@@ -99,31 +99,11 @@ impl Limit {
     /// Checks the numbers and builds the limit under its default name.
     pub fn new(amount: u64, unit: Name, algorithm: Algorithm) -> Result<Self, LimitError> {
         check_amount(amount)?;
-        match &algorithm {
-            Algorithm::Window(Calendar::Every(period))
-            | Algorithm::FromFirstCall(period)
-            | Algorithm::Sliding(period)
-            | Algorithm::Paced(period)
-            | Algorithm::Adaptive(period) => check_period(*period)?,
-            Algorithm::Window(_) => {}
-            Algorithm::Bucket { period, burst } => {
-                check_period(*period)?;
-                if *burst == 0 {
-                    return Err(LimitError::ZeroBurst);
-                }
-                check_amount(*burst)?;
-            }
-            Algorithm::Concurrency { expires } => {
-                check_period(*expires)?;
-                if amount > SLOTS_MAX {
-                    return Err(LimitError::TooManySlots(amount));
-                }
-            }
-        }
+        with_rules!(&algorithm, rules => rules.check(amount))?;
         let name = words::default_name(&unit, &algorithm);
         let identity = words::identity(&name, &unit, &algorithm);
-        let capacity = capacity(amount, &algorithm);
-        let refill = refill(amount, capacity, &algorithm);
+        let capacity = with_rules!(&algorithm, rules => rules.capacity(amount));
+        let refill = with_rules!(&algorithm, rules => rules.refill(amount));
         Ok(Self { name, unit, amount, algorithm, identity, capacity, refill })
     }
 
@@ -143,7 +123,7 @@ impl Limit {
     /// The same limit with another amount and, if it is a bucket, another burst. The meter stays.
     pub fn with_amounts(&self, amount: u64, burst: Option<u64>) -> Result<Self, LimitError> {
         let follows = self.burst().filter(|burst| *burst == self.amount).map(|_| amount);
-        let algorithm = kinds::with_burst(&self.algorithm, burst.or(follows));
+        let algorithm = self.algorithm.with_burst(burst.or(follows));
         Ok(Self::new(amount, self.unit.clone(), algorithm)?.named(self.name.clone()))
     }
 
@@ -174,7 +154,7 @@ impl Limit {
 
     /// The word for how it counts: `window`, `from first call`, `sliding`, `bucket`, `paced`, `adaptive` or `concurrent`.
     pub fn algorithm_word(&self) -> &'static str {
-        words::algorithm_word(&self.algorithm)
+        with_rules!(&self.algorithm, rules => rules.word())
     }
 
     /// The most it could ever grant at once: the burst of a bucket, one of a paced or an adaptive limit, else the amount.
@@ -189,30 +169,12 @@ impl Limit {
 
     /// Its nominal period: a month is 30 days. Slots have no period.
     pub fn period(&self) -> Option<Span> {
-        match &self.algorithm {
-            Algorithm::Window(Calendar::Every(period))
-            | Algorithm::FromFirstCall(period)
-            | Algorithm::Sliding(period)
-            | Algorithm::Bucket { period, .. }
-            | Algorithm::Paced(period)
-            | Algorithm::Adaptive(period) => Some(*period),
-            Algorithm::Window(Calendar::Day(_)) => Some(Span::from_days(1)),
-            Algorithm::Window(Calendar::Week(_)) => Some(Span::from_days(7)),
-            Algorithm::Window(Calendar::Month(_)) => Some(Span::from_days(30)),
-            Algorithm::Concurrency { .. } => None,
-        }
+        with_rules!(&self.algorithm, rules => rules.period())
     }
 
     /// The longest time a take can count in this limit.
     pub fn longest_memory(&self) -> Span {
-        match &self.algorithm {
-            Algorithm::Window(calendar) => calendar.longest(),
-            Algorithm::FromFirstCall(period) => *period,
-            Algorithm::Sliding(period) => period.times(2),
-            Algorithm::Bucket { .. } | Algorithm::Paced(_) => self.refill_time(),
-            Algorithm::Adaptive(_) => crate::controller::HOLD_DAILY_MAX,
-            Algorithm::Concurrency { expires } => *expires,
-        }
+        with_rules!(&self.algorithm, rules => rules.longest_memory(self))
     }
 
     /// The whole units that a bucket refills in this time, rounded up.
@@ -239,47 +201,8 @@ impl Limit {
     }
 }
 
-fn capacity(amount: u64, algorithm: &Algorithm) -> u64 {
-    match algorithm {
-        Algorithm::Bucket { burst, .. } => *burst,
-        Algorithm::Paced(_) | Algorithm::Adaptive(_) => 1,
-        Algorithm::Window(_)
-        | Algorithm::FromFirstCall(_)
-        | Algorithm::Sliding(_)
-        | Algorithm::Concurrency { .. } => amount,
-    }
-}
-
-fn refill(amount: u64, capacity: u64, algorithm: &Algorithm) -> Option<Refill> {
-    match algorithm {
-        Algorithm::Bucket { period, .. } | Algorithm::Paced(period) => {
-            Some(Refill::new(amount, *period, capacity))
-        }
-        Algorithm::Window(_)
-        | Algorithm::FromFirstCall(_)
-        | Algorithm::Sliding(_)
-        | Algorithm::Adaptive(_)
-        | Algorithm::Concurrency { .. } => None,
-    }
-}
-
 impl fmt::Display for Limit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         words::write_limit(self, f)
     }
-}
-
-fn check_amount(amount: u64) -> Result<(), LimitError> {
-    match amount {
-        0 => Err(LimitError::ZeroAmount),
-        1..=AMOUNT_MAX => Ok(()),
-        _ => Err(LimitError::AmountTooLarge(amount)),
-    }
-}
-
-fn check_period(period: Span) -> Result<(), LimitError> {
-    if period < PERIOD_MIN || period > PERIOD_MAX {
-        return Err(LimitError::PeriodOutOfRange(period));
-    }
-    Ok(())
 }

@@ -145,17 +145,10 @@ impl<'a> Reader<'a> {
     }
 
     fn option(&mut self, word: &str, draft: &mut Draft) -> Parsed<()> {
-        let kind = match word {
-            "window" => Kind::Window,
-            "sliding" => Kind::Sliding,
-            "bucket" => Kind::Bucket,
-            "paced" => Kind::Paced,
-            "adaptive" => Kind::Adaptive,
-            "from" => Kind::FromFirstCall,
+        match word {
             "burst" => {
                 self.next();
                 draft.burst = Some(self.amount(Part::Burst)?);
-                return Ok(());
             }
             "in" => {
                 self.next();
@@ -163,7 +156,6 @@ impl<'a> Reader<'a> {
                     self.peek().ok_or_else(|| self.here("a time zone is missing after `in`".into()))?;
                 draft.zone = Some(Zone::named(name).map_err(|cause| self.here(cause.to_string()))?);
                 self.note(Part::Zone);
-                return Ok(());
             }
             "expires" => {
                 self.next();
@@ -171,27 +163,31 @@ impl<'a> Reader<'a> {
                     self.peek().ok_or_else(|| self.here("a time is missing after `expires`".into()))?;
                 draft.expires = Some(read_span(time).map_err(|message| self.here(message))?);
                 self.note(Part::Expires);
-                return Ok(());
             }
-            _ => {
-                const KNOWN: [&str; 9] =
-                    ["window", "sliding", "bucket", "paced", "adaptive", "burst", "in", "from", "expires"];
-                let hint = suggestion(word, KNOWN);
-                return Err(self.here(format!("{word:?} has no meaning here{hint}")));
-            }
+            _ => self.algorithm(word, draft)?,
+        }
+        Ok(())
+    }
+
+    /// An algorithm with all of its words. That of slots stands where others have their period.
+    fn algorithm(&mut self, word: &str, draft: &mut Draft) -> Parsed<()> {
+        let known = Kind::KNOWN.iter().filter(|(_, kind)| *kind != Kind::Concurrency);
+        let first = |text: &'static str| text.split(' ').next().unwrap_or_default();
+        let Some((text, kind)) = known.clone().find(|(text, _)| first(text) == word) else {
+            let options = known.map(|(text, _)| first(text)).chain(["burst", "in", "expires"]);
+            let hint = suggestion(word, options);
+            return Err(self.here(format!("{word:?} has no meaning here{hint}")));
         };
         if draft.kind != Kind::Window || self.parts.iter().any(|(part, _)| *part == Part::Algorithm) {
             return Err(self.here(format!("{word:?} is a second algorithm; a limit has one")));
         }
-        draft.kind = kind;
+        draft.kind = *kind;
         self.note(Part::Algorithm);
-        if kind == Kind::FromFirstCall {
-            for expected in ["first", "call"] {
-                if self.peek() != Some(expected) {
-                    return Err(self.here("write `from first call`".into()));
-                }
-                self.next();
+        for expected in text.split(' ').skip(1) {
+            if self.peek() != Some(expected) {
+                return Err(self.here(format!("write `{text}`")));
             }
+            self.next();
         }
         Ok(())
     }

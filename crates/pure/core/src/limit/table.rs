@@ -119,18 +119,9 @@ fn read_period(text: &str) -> Result<(Option<u64>, Option<PeriodWord>), DraftErr
 }
 
 fn read_kind(text: &str) -> Result<Kind, DraftError> {
-    const KNOWN: [(&str, Kind); 7] = [
-        ("window", Kind::Window),
-        ("from first call", Kind::FromFirstCall),
-        ("sliding", Kind::Sliding),
-        ("bucket", Kind::Bucket),
-        ("paced", Kind::Paced),
-        ("adaptive", Kind::Adaptive),
-        ("concurrent", Kind::Concurrency),
-    ];
-    let known = KNOWN.iter().find(|(word, _)| *word == text).map(|(_, kind)| *kind);
+    let known = Kind::KNOWN.iter().find(|(word, _)| *word == text).map(|(_, kind)| *kind);
     known.ok_or_else(|| {
-        let hint = nearest(text, KNOWN.iter().map(|(word, _)| *word)).unwrap_or("window");
+        let hint = nearest(text, Kind::KNOWN.iter().map(|(word, _)| *word)).unwrap_or("window");
         error(Part::Algorithm, format!("{text:?} is not an algorithm; did you mean {hint:?}?"))
     })
 }

@@ -84,11 +84,7 @@ impl PackedMeter {
         let (taken, calendar) = match limit.algorithm() {
             Algorithm::Window(calendar) => (self.window().take(calendar, room, now), Some(calendar)),
             Algorithm::FromFirstCall(period) => (self.window().take_unaligned(*period, room, now), None),
-            Algorithm::Sliding(_)
-            | Algorithm::Bucket { .. }
-            | Algorithm::Paced(_)
-            | Algorithm::Adaptive(_)
-            | Algorithm::Concurrency { .. } => return None,
+            _ => return None,
         };
         Some(taken.map(|window| {
             *self = Self::of_window(window);

@@ -5,6 +5,9 @@
 //! - `platforms`: platforms of many services: AWS, Google
 //! - `work`: vendors of notes, tickets, customers and messages
 //! - `vendors`: the others
+//!
+//! A new dialect is a `Dialect` in one of these files, with what it has beside [`PLAIN`], and its line in [`DIALECTS`]. Its
+//! file in `tests/golden` has a grant, a refusal and a trap, each with what is read of it; a test fails until it is there.
 
 mod general;
 mod models;

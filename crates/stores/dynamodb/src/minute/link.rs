@@ -49,12 +49,12 @@ pub(super) struct CallAttempts {
     sequence: u64,
     /// The number of the next attempt.
     next_number: u64,
-    unclear: Vec<Attempt>,
+    unclear: Vec<UnclearWrite>,
 }
 
 /// A write whose answer was lost.
 #[derive(Clone, Debug)]
-struct Attempt {
+struct UnclearWrite {
     number: u64,
     counter: Counter,
     slot: Slot,
@@ -163,7 +163,7 @@ impl MinuteLink {
             let Some(Look { seen, .. }) = &look else { break };
             let applied = seen.mark_of(writer).and_then(|mark| mark.number.attempt_of(call.sequence));
             if let Some(attempt) = attempts.unclear.iter().find(|attempt| Some(attempt.number) == applied) {
-                let Attempt { count, counter, now, .. } = attempt;
+                let UnclearWrite { count, counter, now, .. } = attempt;
                 return Ok(Some(Plan::of(&call.operations, *count, counter.end(), *now).outcomes));
             }
             if seen.pushed_out >= seconds(unclear.now) {
@@ -186,7 +186,7 @@ impl MinuteLink {
     async fn write(
         &self,
         plan: &Plan,
-        attempt: &Attempt,
+        attempt: &UnclearWrite,
         attempts: &CallAttempts,
         writer: &str,
     ) -> Result<Written, StoreError> {
@@ -268,13 +268,13 @@ impl CallAttempts {
         slot: Slot,
         count: u64,
         now: Timestamp,
-    ) -> Result<Attempt, StoreError> {
+    ) -> Result<UnclearWrite, StoreError> {
         let number = self.next_number;
         if number >= ATTEMPTS_MAX {
             return Err(unproven());
         }
         self.next_number = number.saturating_add(1);
-        Ok(Attempt { number, counter, slot, count, now })
+        Ok(UnclearWrite { number, counter, slot, count, now })
     }
 }
 

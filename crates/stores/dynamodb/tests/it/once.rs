@@ -11,7 +11,7 @@ use crate::support::{
 use tollway_core::{Operation, Outcome, Outcomes, Policy, Retry, StoreError};
 use tollway_dynamodb::{DynamoLink, DynamoStore};
 use tollway_remote::{Call, Link, Tag};
-use tollway_testkit::faults::{AwsFront, Fault, FaultProxy, Said};
+use tollway_testkit::faults::{AwsFront, Fault, FaultProxy, Treatment};
 
 fn call(sequence: u64, operations: Vec<Operation>) -> Arc<Call> {
     let tag = Tag::of(&operations[0]).unwrap();
@@ -51,7 +51,13 @@ fn g9_a_take_counts_once_under_every_write_fault() {
     let table = fresh_table();
     let store = DynamoStore::connect(&url_through(front.addr(), &table)).unwrap();
     let (one, two) = (policy("1000 requests / day"), Policy::new("q", ["1000 requests / day"]).unwrap());
-    let said = [Said::Lost, Said::FailedAfterwards, Said::Unavailable, Said::Throttled, Said::Conflict];
+    let said = [
+        Treatment::Lost,
+        Treatment::FailedAfterwards,
+        Treatment::Unavailable,
+        Treatment::Throttled,
+        Treatment::Conflict,
+    ];
     for (round, said) in (1..).zip(said) {
         front.next(2, "PutItem", said);
         assert!(try_take(&store, &one, &subject("s")), "{said:?}");
@@ -90,7 +96,7 @@ async fn a_retry_gets_the_same_answer_after_concurrent_writes() {
     let table = fresh_table();
     let (link, policy) = (link(&front, &table), policy("10 requests / day"));
     assert_eq!(grants(&send(&link, &call(1, takes(&policy, 1))).await.unwrap()), 1);
-    front.next(1, "PutItem", Said::Lost);
+    front.next(1, "PutItem", Treatment::Lost);
     let lost = call(2, takes(&policy, 6));
     assert_eq!(send(&link, &lost).await.unwrap_err().retry, Retry::Unclear);
     let (other, shared) = (store(&table), policy.clone());
@@ -105,7 +111,7 @@ async fn a_lost_write_is_decided_again() {
     let table = fresh_table();
     let (link, policy) = (link(&front, &table), policy("10 requests / day"));
     assert_eq!(grants(&send(&link, &call(1, takes(&policy, 1))).await.unwrap()), 1);
-    front.next(1, "PutItem", Said::Unavailable);
+    front.next(1, "PutItem", Treatment::Unavailable);
     let lost = call(2, takes(&policy, 6));
     assert_eq!(send(&link, &lost).await.unwrap_err().retry, Retry::Unclear);
     let (other, shared) = (store(&table), policy.clone());
@@ -131,7 +137,7 @@ async fn an_evicted_writer_counts_its_take_as_spent() {
     let (table, policy) = (fresh_table(), policy("1000 requests / day"));
     let first = link(&front, &table);
     assert_eq!(grants(&send(&first, &call(1, takes(&policy, 1))).await.unwrap()), 1);
-    front.next(1, "PutItem", Said::Lost);
+    front.next(1, "PutItem", Treatment::Lost);
     let lost = call(2, takes(&policy, 1));
     assert_eq!(send(&first, &lost).await.unwrap_err().retry, Retry::Unclear);
     for _ in 0..128 {
@@ -161,8 +167,8 @@ async fn a_call_on_many_accounts_is_split_and_counts_once() {
         .collect();
     for (sequence, part) in (1..).zip([1, 2]) {
         let wide = call(sequence, operations.clone());
-        front.next(part - 1, "Transact", Said::Answered);
-        front.next(1, "Transact", Said::Lost);
+        front.next(part - 1, "Transact", Treatment::Answered);
+        front.next(1, "Transact", Treatment::Lost);
         let mut error = send(&link, &wide).await.unwrap_err();
         // On a busy machine it may give up before it writes. Nothing is unclear then, so it is the same call.
         while error.retry == Retry::Safe {

@@ -4,7 +4,7 @@
 use crate::support::{count, fresh_table, policy, server, store, subject, take, try_take, used};
 use tollway_core::{Fault, Policy};
 use tollway_dynamodb::DynamoStore;
-use tollway_testkit::faults::{AwsFront, Said};
+use tollway_testkit::faults::{AwsFront, Treatment};
 use tollway_testkit::servers::DynamoServer;
 
 const PROCESSES: u64 = 32;
@@ -78,7 +78,7 @@ fn a_take_that_loses_every_race_is_contention() {
     let url = format!("{}&deadline=2s", DynamoServer::url_through(front.addr(), &fresh_table()));
     let (store, policy) = (DynamoStore::connect(&url).unwrap(), policy("1000 requests / day"));
     assert!(try_take(&store, &policy, &subject("s")));
-    front.always("PutItem", Said::Conflict);
+    front.always("PutItem", Treatment::Conflict);
     let error = take(&store, &[&policy], &subject("s")).unwrap_err();
     assert_eq!(error.fault, Fault::Account, "{error}");
     assert!(error.message.contains("others were faster"), "{error}");

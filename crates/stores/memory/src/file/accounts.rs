@@ -8,7 +8,7 @@ use tollway_core::{
 };
 
 use super::bounds::{DELETED_AT_ONCE, FILE_ACCOUNTS_MAX};
-use super::record::{Entry, Record};
+use super::record::{Entry, FileRecord};
 use crate::state_clock::NewAnchor;
 
 /// The assumed size of a new account until it has been written once.
@@ -45,7 +45,7 @@ struct StoredAccount {
 
 impl FileAccounts {
     /// Loads a record that this or another process wrote.
-    pub(super) fn load(&mut self, record: Record) -> serde_json::Result<()> {
+    pub(super) fn load(&mut self, record: FileRecord) -> serde_json::Result<()> {
         self.forgotten = self.forgotten.max(record.forgotten);
         self.anchor = record.clock.or(self.anchor);
         if let Some(settings) = record.settings {
@@ -196,7 +196,7 @@ impl FileAccounts {
         }
         let settings = self.settings_changed.then(|| self.settings.all().to_vec());
         let clock = self.new_anchor.map(|new| new.anchor);
-        Record { forgotten: self.forgotten, clock, settings, accounts }.encode().map(Some)
+        FileRecord { forgotten: self.forgotten, clock, settings, accounts }.encode().map(Some)
     }
 
     fn must_be_written(&self) -> bool {
@@ -237,10 +237,11 @@ impl FileAccounts {
     pub(super) fn records(&self) -> impl Iterator<Item = serde_json::Result<String>> {
         let settings = Some(self.settings.all().to_vec()).filter(|settings| !settings.is_empty());
         let clock = self.new_anchor.map(|new| new.anchor).or(self.anchor);
-        let first = Record { forgotten: self.forgotten, clock, settings, accounts: Vec::new() }.encode();
+        let first = FileRecord { forgotten: self.forgotten, clock, settings, accounts: Vec::new() }.encode();
         let accounts = self.accounts.iter().map(|(key, stored)| {
             let text = Entry { key: key.clone(), account: Some(&stored.account) }.encode()?;
-            Record { forgotten: Timestamp::EPOCH, clock: None, settings: None, accounts: vec![text] }.encode()
+            FileRecord { forgotten: Timestamp::EPOCH, clock: None, settings: None, accounts: vec![text] }
+                .encode()
         });
         std::iter::once(first).chain(accounts)
     }

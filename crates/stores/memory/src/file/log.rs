@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use super::bounds::{FILE_BYTES_MAX, RECORD_BYTES_MAX};
 use super::error::FileError;
 use super::lock::{identity, open, private};
-use super::record::{HEADER_BYTES_MAX, Record, RecordError, VERSION, header, version_in};
+use super::record::{FileRecord, HEADER_BYTES_MAX, RecordError, VERSION, header, version_in};
 
 /// An open state file, and how far this process has read it.
 #[derive(Debug)]
@@ -83,7 +83,7 @@ impl Log {
     /// Reads every record after the last read.
     pub(super) fn read(
         &mut self,
-        mut load: impl FnMut(Record) -> Result<(), serde_json::Error>,
+        mut load: impl FnMut(FileRecord) -> Result<(), serde_json::Error>,
     ) -> Result<Tail, FileError> {
         self.file.seek(SeekFrom::Start(self.end)).map_err(FileError::doing("read", &self.path))?;
         let mut reader = BufReader::new(&self.file);
@@ -95,7 +95,7 @@ impl Log {
             }
             let line = self.lines.saturating_add(1);
             let path = || self.path.clone();
-            match Record::decode(&text) {
+            match FileRecord::decode(&text) {
                 Ok(record) => load(record).map_err(|error| FileError::NotUnderstood {
                     path: path(),
                     line,
@@ -219,7 +219,7 @@ fn write_draft(
 /// Whether a complete record follows.
 fn records_follow(reader: &mut impl BufRead, text: &mut Vec<u8>, path: &Path) -> Result<bool, FileError> {
     while read_line(reader, text, path)? > 0 {
-        if !matches!(Record::decode(text), Err(RecordError::Damaged)) {
+        if !matches!(FileRecord::decode(text), Err(RecordError::Damaged)) {
             return Ok(true);
         }
     }

@@ -40,7 +40,7 @@ pub(super) fn version_in(first_line: &[u8]) -> Option<u64> {
 
 /// Accounts that changed together.
 #[derive(Serialize, Deserialize)]
-pub(super) struct Record {
+pub(super) struct FileRecord {
     /// Accounts that expired by this time have been deleted: the store's time never goes back behind it.
     #[serde(default, skip_serializing_if = "is_epoch")]
     pub(super) forgotten: Timestamp,
@@ -91,7 +91,7 @@ pub(super) enum RecordError {
     NotUnderstood(String),
 }
 
-impl Record {
+impl FileRecord {
     /// The record as a text line, with its line end.
     pub(super) fn encode(&self) -> Result<String, serde_json::Error> {
         let json = serde_json::to_string(self)?;
@@ -134,19 +134,19 @@ mod tests {
     use super::*;
     use tollway_core::{Name, Subject};
 
-    fn record() -> Record {
+    fn record() -> FileRecord {
         let key =
             AccountKey { policy: Name::new("adobe").unwrap(), subject: Subject::new("a\n\"ß\r b").unwrap() };
         let account = Account::default();
         let accounts = vec![Entry { key, account: Some(&account) }.encode().unwrap()];
-        Record { forgotten: Timestamp::from_secs(7), clock: None, settings: None, accounts }
+        FileRecord { forgotten: Timestamp::from_secs(7), clock: None, settings: None, accounts }
     }
 
     #[test]
     fn a_record_is_one_text_line_and_reads_back() {
         let text = record().encode().unwrap();
         assert_eq!(text.matches('\n').count(), 1, "a subject cannot end the line");
-        let read = Record::decode(text.as_bytes()).unwrap();
+        let read = FileRecord::decode(text.as_bytes()).unwrap();
         assert_eq!(read.forgotten, Timestamp::from_secs(7));
         let entry = Entry::decode(&read.accounts[0]).unwrap();
         assert_eq!(entry.key.subject.as_str(), "a\n\"ß\r b");
@@ -159,8 +159,8 @@ mod tests {
         for index in 0..text.len() {
             let mut changed = text.clone();
             changed[index] ^= 1;
-            assert_eq!(Record::decode(&changed).err(), Some(RecordError::Damaged), "byte {index}");
-            assert_eq!(Record::decode(&text[..index]).err(), Some(RecordError::Damaged), "{index} bytes");
+            assert_eq!(FileRecord::decode(&changed).err(), Some(RecordError::Damaged), "byte {index}");
+            assert_eq!(FileRecord::decode(&text[..index]).err(), Some(RecordError::Damaged), "{index} bytes");
         }
     }
 
@@ -168,7 +168,7 @@ mod tests {
     fn intact_record_of_a_later_release_is_not_damaged() {
         let json = "{\"from\":\"the future\"}";
         let text = format!("{:016x} {json}\n", checksum(json));
-        assert!(matches!(Record::decode(text.as_bytes()), Err(RecordError::NotUnderstood(_))));
+        assert!(matches!(FileRecord::decode(text.as_bytes()), Err(RecordError::NotUnderstood(_))));
     }
 
     #[test]

@@ -31,7 +31,7 @@ fn written() -> (Vec<u8>, String) {
 }
 
 #[derive(serde::Deserialize)]
-struct Record<'a> {
+struct FileRecord<'a> {
     #[serde(borrow, rename = "lines")]
     accounts: Vec<&'a RawValue>,
 }
@@ -44,7 +44,7 @@ fn sorted(file: &[u8]) -> String {
     for record in records.lines() {
         let (sum, json) = record.split_once(' ').unwrap();
         assert_eq!(sum, checksum(json), "{record}");
-        let read: Record<'_> = serde_json::from_str(json).unwrap();
+        let read: FileRecord<'_> = serde_json::from_str(json).unwrap();
         let entries: Vec<&str> = read.accounts.iter().map(|entry| entry.get()).collect();
         let mut in_order = entries.clone();
         in_order.sort_unstable();

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tollway_testkit::faults::{AwsFront, Fault, FaultProxy, Said};
+use tollway_testkit::faults::{AwsFront, Fault, FaultProxy, Treatment};
 use tollway_testkit::servers::{DynamoServer, Ministack};
 
 use super::{PIPELINE, account, home};
@@ -28,11 +28,11 @@ fn provision_repeats_what_failed_for_a_moment() {
     let front = AwsFront::to(tables.addr());
     let endpoint = format!("http://{}", front.addr());
     let home = Home::with_config(LIMITS);
-    front.next(2, "DescribeTable", Said::Unavailable);
-    front.next(1, "CreateTable", Said::Throttled);
+    front.next(2, "DescribeTable", Treatment::Unavailable);
+    front.next(1, "CreateTable", Treatment::Throttled);
     // Its answer is lost, so the table exists when it is created again.
-    front.next(1, "CreateTable", Said::Lost);
-    front.next(1, "UpdateTimeToLive", Said::Unavailable);
+    front.next(1, "CreateTable", Treatment::Lost);
+    front.next(1, "UpdateTimeToLive", Treatment::Unavailable);
     let (code, report, said) = run(&home, &endpoint, &["provision", "aws", "--apply"]);
     assert!(code == 0 && report.contains("created     table limits"), "{report}{said}");
     let (code, report, said) = run(&home, &endpoint, &["provision", "aws"]);
@@ -58,8 +58,8 @@ fn provision_says_what_failed_where_and_what_helps() {
     let endpoint = format!("http://{}", front.addr());
     let home = Home::with_config(LIMITS);
     for (said, advice) in [
-        (Said::Expired, "log in again (`aws sso login`)"),
-        (Said::Denied, "`tollway provision aws --iam provisioner`"),
+        (Treatment::Expired, "log in again (`aws sso login`)"),
+        (Treatment::Denied, "`tollway provision aws --iam provisioner`"),
     ] {
         front.clear();
         front.always("DescribeTable", said);
@@ -106,7 +106,7 @@ fn take_says_what_failed_where_and_what_helps() {
     assert_eq!(error.matches(&format!("table limits at {endpoint}")).count(), 1, "{error}");
     assert_eq!(run(&home, &endpoint, &["provision", "aws", "--apply"]).0, 0);
     for (said, advice) in
-        [(Said::Denied, "`tollway provision aws --iam worker`"), (Said::Expired, "log in again")]
+        [(Treatment::Denied, "`tollway provision aws --iam worker`"), (Treatment::Expired, "log in again")]
     {
         front.clear();
         front.always("Item", said);

@@ -55,7 +55,7 @@ impl Session {
         &self.connection.client
     }
 
-    pub(super) fn statement(&self, index: table::Index) -> &Statement {
+    pub(super) fn statement(&self, index: table::RecordStatement) -> &Statement {
         &self.statements[index as usize]
     }
 

@@ -13,7 +13,7 @@ use crate::records::{Consumer, PAGE_MAX, RECORDS_PER_CONSUMER_MAX, RecordsError}
 
 /// Which statement.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Index {
+pub(super) enum RecordStatement {
     Consumer,
     Consumers,
     Create,
@@ -23,7 +23,7 @@ pub(super) enum Index {
     Unblock,
 }
 
-/// In the order of [`Index`].
+/// In the order of [`RecordStatement`].
 pub(super) const STATEMENTS: [&str; 7] = [CONSUMER, CONSUMERS, CREATE, CHANGE, DELETE, BLOCK, UNBLOCK];
 
 /// At least one row, which says whether the consumer is blocked; without records its id is null.
@@ -68,7 +68,7 @@ const UNBLOCK: &str = "DELETE FROM consumer_blocked WHERE consumer = $1";
 
 pub(super) async fn consumer(session: &Session, consumer: &ConsumerId) -> Result<Consumer, RecordsError> {
     let mut found = Consumer::default();
-    for row in query(session, Index::Consumer, &[&consumer.as_str()]).await? {
+    for row in query(session, RecordStatement::Consumer, &[&consumer.as_str()]).await? {
         let read = || Ok((row.try_get(0)?, stored(&row, consumer)?));
         let (blocked, stored) = read().map_err(|error| failed(&error, Retry::Useless))?;
         found.blocked = blocked;
@@ -107,7 +107,7 @@ pub(super) async fn consumers(
     // Ids are not empty, so all of them sort after the empty string.
     let after = after.map_or("", ConsumerId::as_str);
     let limit = i64::try_from(limit.min(PAGE_MAX)).unwrap_or(0);
-    let rows = query(session, Index::Consumers, &[&after, &limit]).await?;
+    let rows = query(session, RecordStatement::Consumers, &[&after, &limit]).await?;
     let read = |row: &Row| {
         let consumer: &str = row.try_get(0).map_err(|error| failed(&error, Retry::Useless))?;
         read_consumer(consumer)
@@ -118,14 +118,14 @@ pub(super) async fn consumers(
 pub(super) async fn create(session: &Session, draft: Draft) -> Result<Record, RecordsError> {
     let id = RecordId::draw();
     let most = i64::try_from(RECORDS_PER_CONSUMER_MAX).unwrap_or(i64::MAX);
-    match write(session, Index::Create, id, &draft, &[&most]).await? {
+    match write(session, RecordStatement::Create, id, &draft, &[&most]).await? {
         Some(times) => record(id, draft, times),
         None => Err(RecordsError::too_many(&draft.consumer, RECORDS_PER_CONSUMER_MAX)),
     }
 }
 
 pub(super) async fn change(session: &Session, id: RecordId, draft: Draft) -> Result<Record, RecordsError> {
-    match write(session, Index::Change, id, &draft, &[]).await? {
+    match write(session, RecordStatement::Change, id, &draft, &[]).await? {
         Some(times) => record(id, draft, times),
         None => Err(RecordsError::not_found(&draft.consumer, id)),
     }
@@ -136,7 +136,7 @@ pub(super) async fn delete(
     consumer: &ConsumerId,
     id: RecordId,
 ) -> Result<(), RecordsError> {
-    match execute(session, Index::Delete, &[&id.to_string(), &consumer.as_str()]).await? {
+    match execute(session, RecordStatement::Delete, &[&id.to_string(), &consumer.as_str()]).await? {
         0 => Err(RecordsError::not_found(consumer, id)),
         _ => Ok(()),
     }
@@ -147,25 +147,29 @@ pub(super) async fn set_blocked(
     consumer: &ConsumerId,
     blocked: bool,
 ) -> Result<(), RecordsError> {
-    let index = if blocked { Index::Block } else { Index::Unblock };
+    let index = if blocked { RecordStatement::Block } else { RecordStatement::Unblock };
     execute(session, index, &[&consumer.as_str()]).await?;
     Ok(())
 }
 
 type Values<'a> = &'a [&'a (dyn ToSql + Sync)];
 
-async fn query(session: &Session, index: Index, values: Values<'_>) -> Result<Vec<Row>, RecordsError> {
+async fn query(
+    session: &Session,
+    index: RecordStatement,
+    values: Values<'_>,
+) -> Result<Vec<Row>, RecordsError> {
     session.within(session.client().query(session.statement(index), values), Retry::Safe).await
 }
 
-async fn execute(session: &Session, index: Index, values: Values<'_>) -> Result<u64, RecordsError> {
+async fn execute(session: &Session, index: RecordStatement, values: Values<'_>) -> Result<u64, RecordsError> {
     session.within(session.client().execute(session.statement(index), values), Retry::Unclear).await
 }
 
 /// Writes a record; returns when it was created and changed, if it exists.
 async fn write(
     session: &Session,
-    index: Index,
+    index: RecordStatement,
     id: RecordId,
     draft: &Draft,
     more: Values<'_>,

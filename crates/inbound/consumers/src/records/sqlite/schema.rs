@@ -48,16 +48,16 @@ fn is_empty(connection: &Connection) -> Result<bool, RecordsError> {
 
 fn newer(found: usize) -> RecordsError {
     let known = MIGRATIONS.len();
-    useless(format!(
+    not_retryable(format!(
         "the tables of records are of version {found}, made by a newer Tollway; this one knows version {known}: update \
          it, or name another file"
     ))
 }
 
 fn foreign() -> RecordsError {
-    useless("the file holds tables of another program: name another file".to_owned())
+    not_retryable("the file holds tables of another program: name another file".to_owned())
 }
 
-fn useless(message: String) -> RecordsError {
+fn not_retryable(message: String) -> RecordsError {
     RecordsError { fault: RecordsFault::Storage, retry: Retry::Useless, message }
 }

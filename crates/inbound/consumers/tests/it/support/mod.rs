@@ -12,13 +12,13 @@ use tokio::sync::watch;
 use tollway_consumers::{Amounts, ConsumerId, Draft, Generation, Scope, Validity, read_date};
 
 /// Long enough for a busy machine; only a failing test waits this long.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// The output of a future; panics after `PATIENCE`.
+/// The output of a future; panics after `TIMEOUT`.
 pub(crate) fn soon<F: Future>(future: F) -> F::Output {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
-    let in_time = runtime.block_on(async { tokio::time::timeout(PATIENCE, future).await });
-    in_time.unwrap_or_else(|_| panic!("no result within {PATIENCE:?}"))
+    let in_time = runtime.block_on(async { tokio::time::timeout(TIMEOUT, future).await });
+    in_time.unwrap_or_else(|_| panic!("no result within {TIMEOUT:?}"))
 }
 
 /// Waits until the generation satisfies the condition.

@@ -88,7 +88,7 @@ impl<'a> Plan<'a> {
 
     pub(crate) fn start(self) -> Bank {
         let mut setup = self.setup();
-        setup.patience.wrong_token = std::time::Duration::ZERO;
+        setup.timeouts.wrong_token = std::time::Duration::ZERO;
         setup.config.read_token = token(&self.folder, READ);
         setup.config.write_token = token(&self.folder, WRITE);
         setup.log = self.log;

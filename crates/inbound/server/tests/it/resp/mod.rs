@@ -4,9 +4,9 @@
 mod auth;
 mod exact;
 mod like_redis;
-mod patience;
 mod pipeline;
 mod throttle;
+mod timeouts;
 #[cfg(feature = "tls")]
 mod tls;
 mod tools;
@@ -21,6 +21,6 @@ fn server() -> Running {
 /// The same, with more in its config.
 fn setup(more: &str) -> Setup {
     let mut setup = Setup::of(&format!("[server]\nresp = \"127.0.0.1:0\"\n{more}"));
-    setup.patience.wrong_token = std::time::Duration::ZERO;
+    setup.timeouts.wrong_token = std::time::Duration::ZERO;
     setup
 }

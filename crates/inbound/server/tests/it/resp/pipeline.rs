@@ -84,7 +84,7 @@ fn failed_store_does_not_block_replies() {
 #[test]
 fn client_that_never_reads_is_throttled_and_cut_off() {
     let mut setup = setup("");
-    setup.patience.write = std::time::Duration::from_millis(300);
+    setup.timeouts.write = std::time::Duration::from_millis(300);
     let server = setup.start();
     let mut deaf = RedisClient::of(&server);
     let echo = request(&["ECHO", &"x".repeat(16_000)]);

@@ -83,7 +83,7 @@ fn try_server(read: bool, write: bool, admin: Option<ListenAddress>) -> Result<R
     let mut setup = Setup::of(POLICIES);
     setup.config.read_token = token(folder.path(), READ).filter(|_| read);
     setup.config.write_token = token(folder.path(), WRITE).filter(|_| write);
-    setup.patience.wrong_token = std::time::Duration::ZERO;
+    setup.timeouts.wrong_token = std::time::Duration::ZERO;
     setup.config.admin = admin.or(setup.config.admin);
     setup.try_start()
 }

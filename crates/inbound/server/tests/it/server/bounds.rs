@@ -232,7 +232,7 @@ fn health_has_connections_of_its_own() {
     std::fs::write(&token, "write-write-write-write").unwrap();
     let mut setup = Setup::of(POLICIES);
     setup.config.write_token = Some(tollway_server::Token::File(token));
-    setup.patience.body = LONG;
+    setup.timeouts.body = LONG;
     let server = setup.start();
     let bearer = "authorization: Bearer write-write-write-write\r\n";
     // The body is missing, so each stays in flight; the server answers `expect` when it waits for the body.

@@ -4,7 +4,7 @@ use std::io::{self, Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
-use tollway_server::{ListenerKind, Patience};
+use tollway_server::{ClientTimeouts, ListenerKind};
 
 use crate::http2::{END_HEADERS, END_STREAM, GET, HEADERS, PING, SETTINGS, WINDOW_UPDATE, frame, stream};
 use crate::running::{LONG, Running, Setup};
@@ -26,7 +26,8 @@ const LISTENERS: [ListenerKind; 2] = [ListenerKind::Decisions, ListenerKind::Grp
 fn setup() -> Setup {
     let hour = Duration::from_secs(3_600);
     let mut setup = Setup::of(CONFIG);
-    setup.patience = Patience { head: hour, idle: hour, body: hour, write: hour, ..Patience::default() };
+    setup.timeouts =
+        ClientTimeouts { head: hour, idle: hour, body: hour, write: hour, ..ClientTimeouts::default() };
     setup
 }
 

@@ -3,7 +3,7 @@
 use std::net::TcpStream;
 use std::time::Duration;
 
-use tollway_server::{ListenerKind, Patience};
+use tollway_server::{ClientTimeouts, ListenerKind};
 
 use crate::http2::{
     CONTINUATION, DATA, END_HEADERS, END_STREAM, GET, HEADERS, PING, POST, RST_STREAM, Raw, SETTINGS,
@@ -16,8 +16,13 @@ const POLICIES: &str = "[policies.api]\nlimits = [\"1000000 requests / hour\"]";
 fn server() -> Running {
     let mut setup = Setup::of(POLICIES);
     let second = Duration::from_secs(1);
-    setup.patience =
-        Patience { head: second, idle: second, body: second, write: second, ..Patience::default() };
+    setup.timeouts = ClientTimeouts {
+        head: second,
+        idle: second,
+        body: second,
+        write: second,
+        ..ClientTimeouts::default()
+    };
     setup.start()
 }
 

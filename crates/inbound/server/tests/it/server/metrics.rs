@@ -75,7 +75,7 @@ fn until_told(admin: &mut Client, line: &str) {
 fn connections_are_counted_by_listener() {
     let mut setup = Setup::of(POLICIES);
     (setup.config.connections, setup.config.connections_per_address) = (3, 2);
-    setup.patience.head = Duration::from_millis(500);
+    setup.timeouts.head = Duration::from_millis(500);
     let server = setup.start();
     let mut admin = server.admin();
     until_told(&mut admin, r#"tollway_connections_open{door="administration"} 1"#);

@@ -19,11 +19,11 @@ mod lifecycle;
 mod metrics;
 mod nginx;
 mod observe;
-mod patience;
 mod permits;
 mod sockets;
 mod store_down;
 mod take;
+mod timeouts;
 #[cfg(feature = "tls")]
 mod tls;
 mod tokens;

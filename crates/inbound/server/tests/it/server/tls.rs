@@ -3,7 +3,7 @@
 use std::io::{Read, Write};
 use std::net::TcpStream;
 
-use tollway_server::{ListenerKind, Patience, ServeError, TlsFiles};
+use tollway_server::{ClientTimeouts, ListenerKind, ServeError, TlsFiles};
 
 use crate::certificate::{certificate, over_tls};
 use crate::client::Client;
@@ -37,7 +37,8 @@ fn endless_tls_handshake_is_cut_off() {
     let files = certificate(folder.path());
     let mut setup = Setup::of(POLICIES);
     setup.config.tls = Some(files.clone());
-    setup.patience = Patience { head: std::time::Duration::from_millis(500), ..Patience::default() };
+    setup.timeouts =
+        ClientTimeouts { head: std::time::Duration::from_millis(500), ..ClientTimeouts::default() };
     let server = setup.start();
     let mut slow = TcpStream::connect(server.tcp(ListenerKind::Decisions)).unwrap();
     slow.write_all(&[22, 3, 1]).unwrap();

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
-use tollway_server::{ConfigWithServer, ListenerKind, Patience, ServeError};
+use tollway_server::{ClientTimeouts, ConfigWithServer, ListenerKind, ServeError};
 
 use crate::call::{Connection, SHOULD_RATE_LIMIT, framed};
 use crate::client::{Answer, Client};
@@ -41,7 +41,7 @@ fn bearer(name: &str) -> String {
 
 fn with_delay(config: &str, wrong_token: Duration) -> Running {
     let mut setup = Setup::of(config);
-    setup.patience = Patience { wrong_token, ..Patience::default() };
+    setup.timeouts = ClientTimeouts { wrong_token, ..ClientTimeouts::default() };
     setup.start()
 }
 

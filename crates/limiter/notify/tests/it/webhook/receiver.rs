@@ -7,7 +7,7 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
 /// Longer than any test waits for a request that comes.
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// A request.
 #[derive(Clone, Debug)]
@@ -45,8 +45,7 @@ impl Receiver {
     pub fn wait_for(&self, count: usize) -> Vec<Received> {
         let (received, changed) = &*self.received;
         let few = |received: &mut Vec<Received>| received.len() < count;
-        let (received, timeout) =
-            changed.wait_timeout_while(received.lock().unwrap(), PATIENCE, few).unwrap();
+        let (received, timeout) = changed.wait_timeout_while(received.lock().unwrap(), TIMEOUT, few).unwrap();
         assert!(!timeout.timed_out(), "{} of {count} requests came", received.len());
         received.clone()
     }

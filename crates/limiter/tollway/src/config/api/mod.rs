@@ -1,8 +1,23 @@
 //! `[apis.NAME]`: a vendor that is called.
 //!
-//! Where to look: `read` takes a section apart, with `base_url`, `rate`, `header`, `endpoint`, `gateway`
-//! and `cost` for their keys;
-//! `profiles` are the vendors shipped with Tollway, `policies` makes the policy of an api that names none.
+//! Where to look: `read` takes a section apart, with `base_url`, `rate`, `header`, `endpoint`, `gateway` and `cost` for
+//! their keys; `profiles` are the vendors shipped with Tollway, `policies` makes the policy of an api that names none.
+//!
+//! # Why the library has it
+//!
+//! `tollway-client` and `tollway-gateway` make the calls, but a section is also policies, and every limiter needs those:
+//!
+//! - `[apis.notion]` by itself brings a policy of the profile's limits and rate, and `notion.concurrency` (`policies`).
+//!   A program without a client ([`Limiter::from_config`](crate::Limiter::from_config), `tollway take notion`, a server)
+//!   takes under them, in the same accounts as the client. So the library reads the profiles, too.
+//! - A section changes policies of the same file: `rate` becomes one of their limits, and a lease is refused. A section,
+//!   its endpoints and its gateway name policies; a wrong name is an error with its line.
+//! - A reload replaces policies and apis together. With a reader of its own, the client could follow a new section while
+//!   the limiter still enforces the old policies.
+//! - Permits of these policies keep what was granted last, as evidence for [`incident`](crate::incident)s.
+//!
+//! The library passes the other keys (address, headers, dialect, costs, retries) on. They are read here because the one
+//! reader of a section is the one that can say which of its keys are unknown.
 
 mod base_url;
 mod cost;

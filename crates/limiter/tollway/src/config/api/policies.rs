@@ -4,7 +4,7 @@
 use std::collections::hash_map::{Entry, HashMap};
 use std::sync::Arc;
 
-use tollway_config::{Report, Spanned};
+use tollway_config::{ProblemReport, Spanned};
 use tollway_core::{Lease, Name, Policy};
 
 use super::Api;
@@ -16,7 +16,7 @@ type Placed<'a> = (Spanned<&'a str>, Arc<Policy>);
 pub(in crate::config) fn attach<'a>(
     apis: &[(Spanned<&'a str>, Arc<Api>)],
     policies: &mut Vec<Placed<'a>>,
-    report: &Report<'_>,
+    report: &ProblemReport<'_>,
 ) {
     let known = policies.iter().enumerate().map(|(index, (_, policy))| (policy.name().clone(), index));
     let mut index_of: HashMap<Name, usize> = known.collect();

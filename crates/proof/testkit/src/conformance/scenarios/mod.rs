@@ -17,7 +17,7 @@ mod slots;
 mod together;
 
 use super::lab::Lab;
-use super::{Failure, Report, attempt};
+use super::{ConformanceReport, Failure, attempt};
 use crate::Rig;
 
 /// A scenario: its name and what it does.
@@ -48,8 +48,8 @@ const FILES: [&[Scenario]; 13] = [
 ];
 
 /// Runs every scenario on the rig's store; the first that does not hold is the failure.
-pub fn scenarios(rig: &dyn Rig) -> Result<Report, Failure> {
-    let mut report = Report::default();
+pub fn scenarios(rig: &dyn Rig) -> Result<ConformanceReport, Failure> {
+    let mut report = ConformanceReport::default();
     for (name, scenario) in FILES.into_iter().flatten() {
         attempt(name, || scenario(&Lab::new(rig)))?;
         report.scenarios += 1;

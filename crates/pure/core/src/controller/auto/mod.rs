@@ -9,13 +9,13 @@ mod cycle;
 mod health;
 mod probe;
 mod refusal;
-mod shown;
+mod shown_quota;
 
 use serde::{Deserialize, Serialize};
 
 use self::health::Health;
 use self::probe::GRANTS_PER_REFUSAL;
-use self::shown::{Hint, Named, Shown};
+use self::shown_quota::{Hint, Named, ShownQuota};
 use super::arithmetic::{scaled, thousandths};
 use super::{Cap, Keep, ONE_CALL, Pace, QuotaLeft, Report};
 use crate::{Span, Timestamp};
@@ -81,7 +81,7 @@ pub struct Auto {
     /// The period of the quota that the last refusal named.
     period: Span,
     #[serde(rename = "h")]
-    headers: [Shown; 2],
+    headers: [ShownQuota; 2],
     named: Named,
     #[serde(rename = "e")]
     health: Health,
@@ -121,7 +121,7 @@ impl Default for Auto {
             deepest: Span::ZERO,
             known: false,
             period: Span::ZERO,
-            headers: [Shown::default(); 2],
+            headers: [ShownQuota::default(); 2],
             named: Named::default(),
             health: Health::default(),
             answered: 0,

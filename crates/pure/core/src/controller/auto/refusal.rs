@@ -2,7 +2,7 @@
 
 use super::super::arithmetic::{rate_of, scaled};
 use super::super::{HOLD_DAILY_MAX, HOLD_MAX, RateRefusal, Report};
-use super::shown::Shown;
+use super::shown_quota::ShownQuota;
 use super::{Auto, SECOND};
 use crate::Span;
 
@@ -61,7 +61,7 @@ impl Auto {
     /// Looks for a quota that the vendor names in the refusal. A vendor that fails refuses for other reasons.
     fn explain(&mut self, report: &Report<'_>, refusal: RateRefusal) {
         self.known = self.health.is_failing();
-        self.headers.iter_mut().for_each(Shown::refused);
+        self.headers.iter_mut().for_each(ShownQuota::refused);
         self.period = Span::ZERO;
         let Some((period, amount)) = refusal.named else { return };
         self.period = period;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tollway_server::Patience;
+use tollway_server::ClientTimeouts;
 
 use crate::client::Client;
 use crate::running::{Running, Setup};
@@ -13,11 +13,16 @@ const SHORT: Duration = Duration::from_millis(500);
 const FOR_EVER: Duration = Duration::from_secs(3_600);
 
 /// A server without timeouts except the one under test.
-fn server(patience: impl FnOnce(&mut Patience)) -> Running {
+fn server(timeouts: impl FnOnce(&mut ClientTimeouts)) -> Running {
     let mut setup = Setup::of(POLICIES);
-    setup.patience =
-        Patience { head: FOR_EVER, idle: FOR_EVER, body: FOR_EVER, write: FOR_EVER, ..Patience::default() };
-    patience(&mut setup.patience);
+    setup.timeouts = ClientTimeouts {
+        head: FOR_EVER,
+        idle: FOR_EVER,
+        body: FOR_EVER,
+        write: FOR_EVER,
+        ..ClientTimeouts::default()
+    };
+    timeouts(&mut setup.timeouts);
     setup.start()
 }
 
@@ -43,7 +48,7 @@ fn trickle(client: &mut Client, byte: &str) {
 /// T21, slowloris: a head that never ends, although bytes keep arriving.
 #[test]
 fn endless_head_is_cut_off() {
-    let server = server(|patience| patience.head = SHORT);
+    let server = server(|timeouts| timeouts.head = SHORT);
     beside_a_good_client(&server, || {
         let mut slow = server.client();
         slow.write("POST /v1/take HTTP/1.1\r\nhost: test\r\n").unwrap();
@@ -54,7 +59,7 @@ fn endless_head_is_cut_off() {
 /// T21: the same for the second request of a connection.
 #[test]
 fn endless_second_head_is_cut_off() {
-    let server = server(|patience| patience.head = SHORT);
+    let server = server(|timeouts| timeouts.head = SHORT);
     beside_a_good_client(&server, || {
         let mut slow = server.client();
         assert_eq!(slow.take(r#"{"policy":"api"}"#).status, 200);
@@ -65,7 +70,7 @@ fn endless_second_head_is_cut_off() {
 /// T21: a connection that sends nothing, or only the HTTP/2 preface.
 #[test]
 fn silent_connection_is_cut_off() {
-    let server = server(|patience| patience.head = SHORT);
+    let server = server(|timeouts| timeouts.head = SHORT);
     beside_a_good_client(&server, || {
         server.client().closed();
         let mut half_a_preface = server.client();
@@ -80,7 +85,7 @@ fn silent_connection_is_cut_off() {
 /// T21: a connection that is idle after a request.
 #[test]
 fn an_idle_connection_is_closed() {
-    let server = server(|patience| patience.idle = SHORT);
+    let server = server(|timeouts| timeouts.idle = SHORT);
     beside_a_good_client(&server, || {
         let mut idle = server.client();
         assert_eq!(idle.take(r#"{"policy":"api"}"#).status, 200);
@@ -91,7 +96,7 @@ fn an_idle_connection_is_closed() {
 /// T21: a body that trickles gets a 408, with a length and in chunks.
 #[test]
 fn slow_body_gets_408_and_is_closed() {
-    let server = server(|patience| patience.body = SHORT);
+    let server = server(|timeouts| timeouts.body = SHORT);
     for (length, byte) in [("content-length: 1000", " "), ("transfer-encoding: chunked", "1\r\n \r\n")] {
         beside_a_good_client(&server, || {
             let begin = |mut client: Client| {
@@ -111,7 +116,7 @@ fn slow_body_gets_408_and_is_closed() {
 /// T21: a client that sends requests and never reads.
 #[test]
 fn a_client_that_does_not_read_is_cut_off() {
-    let server = server(|patience| patience.write = SHORT);
+    let server = server(|timeouts| timeouts.write = SHORT);
     beside_a_good_client(&server, || {
         let mut deaf = server.client();
         let question = "GET /openapi.json HTTP/1.1\r\nhost: test\r\n\r\n".repeat(100);

@@ -27,7 +27,7 @@ const REMEMBERED_MAX: usize = 500;
 
 /// What it did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct BadDaysCounts {
+pub struct FaultyAwsCounts {
     /// Requests that arrived.
     pub requests: u64,
     /// Requests to SQS.
@@ -47,25 +47,25 @@ pub struct BadDaysCounts {
 }
 
 /// A proxy with its own port. It serves until the process ends.
-pub struct BadDays {
+pub struct FaultyAws {
     addr: SocketAddr,
     state: Arc<Mutex<State>>,
 }
 
 struct State {
     random: Random,
-    counts: BadDaysCounts,
+    counts: FaultyAwsCounts,
     /// Messages that were received, with their queue.
     received: Vec<(String, Value)>,
     calm: bool,
 }
 
-impl BadDays {
+impl FaultyAws {
     /// A proxy in front of the service at this address.
     pub fn to(service: SocketAddr, seed: u64) -> Self {
         let state = State {
             random: Random::new(seed),
-            counts: BadDaysCounts::default(),
+            counts: FaultyAwsCounts::default(),
             received: Vec::new(),
             calm: false,
         };
@@ -81,7 +81,7 @@ impl BadDays {
     }
 
     /// What it did so far.
-    pub fn counts(&self) -> BadDaysCounts {
+    pub fn counts(&self) -> FaultyAwsCounts {
         lock(&self.state).counts
     }
 
@@ -96,7 +96,7 @@ fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
 }
 
 /// What happens to a whole request.
-enum Whole {
+enum RequestTreatment {
     Carried,
     Lost,
     Throttled,
@@ -104,21 +104,21 @@ enum Whole {
 }
 
 impl State {
-    fn whole(&mut self, queue: bool) -> Whole {
+    fn treat(&mut self, queue: bool) -> RequestTreatment {
         self.counts.requests += 1;
         self.counts.queue_requests += u64::from(queue);
         let drawn = self.random.below(100);
         if self.calm || drawn >= LOST_PERCENT + THROTTLED_PERCENT + FAILED_PERCENT {
-            Whole::Carried
+            RequestTreatment::Carried
         } else if drawn < LOST_PERCENT {
             self.counts.lost += 1;
-            Whole::Lost
+            RequestTreatment::Lost
         } else if drawn < LOST_PERCENT + THROTTLED_PERCENT {
             self.counts.throttled += 1;
-            Whole::Throttled
+            RequestTreatment::Throttled
         } else {
             self.counts.failed += 1;
-            Whole::Failed
+            RequestTreatment::Failed
         }
     }
 
@@ -183,19 +183,19 @@ fn carry(client: &TcpStream, service: SocketAddr, state: &Mutex<State>) -> io::R
         let target = request.header("x-amz-target").unwrap_or_default().to_owned();
         let (queue, action) =
             (target.starts_with("AmazonSQS"), target.rsplit('.').next().unwrap_or_default());
-        let whole = lock(state).whole(queue);
-        match whole {
-            Whole::Throttled => error(queue, "400 Bad Request").write(client)?,
-            Whole::Failed => error(queue, "503 Service Unavailable").write(client)?,
-            Whole::Lost => {
+        let treatment = lock(state).treat(queue);
+        match treatment {
+            RequestTreatment::Throttled => error(queue, "400 Bad Request").write(client)?,
+            RequestTreatment::Failed => error(queue, "503 Service Unavailable").write(client)?,
+            RequestTreatment::Lost => {
                 request.write(&server)?;
                 Message::read(&mut replies)?;
                 return client.shutdown(Shutdown::Both);
             }
-            Whole::Carried if queue => {
+            RequestTreatment::Carried if queue => {
                 carry_queue(&request, action, state, &server, &mut replies)?.write(client)?;
             }
-            Whole::Carried => {
+            RequestTreatment::Carried => {
                 request.write(&server)?;
                 Message::read(&mut replies)?.write(client)?;
             }

@@ -54,7 +54,7 @@ pub(super) enum Hint {
 /// One quota in a vendor's headers. It is stored as a list, without names: the state must stay small.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "[u64; 7]", into = "[u64; 7]")]
-pub(super) struct Shown {
+pub(super) struct ShownQuota {
     kind: Kind,
     limit: u64,
     /// What was left of a fill level; 1 for a window whose end stayed where it was.
@@ -69,7 +69,7 @@ pub(super) struct Shown {
     measure: u64,
 }
 
-impl From<[u64; 7]> for Shown {
+impl From<[u64; 7]> for ShownQuota {
     fn from([kind, limit, left, grant, reset, seen, measure]: [u64; 7]) -> Self {
         let (reset, seen) = (Timestamp::from_micros(reset), Timestamp::from_micros(seen));
         let kind = match kind {
@@ -81,14 +81,14 @@ impl From<[u64; 7]> for Shown {
     }
 }
 
-impl From<Shown> for [u64; 7] {
-    fn from(shown: Shown) -> Self {
-        let Shown { kind, limit, left, grant, reset, seen, measure } = shown;
+impl From<ShownQuota> for [u64; 7] {
+    fn from(shown: ShownQuota) -> Self {
+        let ShownQuota { kind, limit, left, grant, reset, seen, measure } = shown;
         [kind as u64, limit, left, grant, reset.as_micros(), seen.as_micros(), measure]
     }
 }
 
-impl Shown {
+impl ShownQuota {
     /// Takes in a header, and returns what it says about the limit beyond this moment.
     pub(super) fn observe(&mut self, now: Timestamp, rate: u64, quota: &VendorQuota) -> Option<Hint> {
         // A header may hold any number.

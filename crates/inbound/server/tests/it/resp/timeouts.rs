@@ -9,7 +9,7 @@ use crate::redis_client::RedisClient;
 #[test]
 fn incomplete_request_is_cut_off() {
     let mut setup = setup("");
-    setup.patience.head = Duration::from_millis(300);
+    setup.timeouts.head = Duration::from_millis(300);
     let server = setup.start();
     let mut slow = RedisClient::of(&server);
     let trickle = "*1\r\n$16000\r\n".bytes().chain(std::iter::repeat_n(b'x', 16_000));
@@ -30,7 +30,7 @@ fn incomplete_request_is_cut_off() {
 #[test]
 fn new_connection_has_the_idle_timeout() {
     let mut setup = setup("");
-    setup.patience.head = Duration::from_millis(50);
+    setup.timeouts.head = Duration::from_millis(50);
     let server = setup.start();
     let mut ahead = RedisClient::of(&server);
     // When this one is cut off, the head timeout has passed.
@@ -44,7 +44,7 @@ fn new_connection_has_the_idle_timeout() {
 #[test]
 fn idle_client_is_closed() {
     let mut setup = setup("");
-    setup.patience.idle = Duration::from_millis(50);
+    setup.timeouts.idle = Duration::from_millis(50);
     let server = setup.start();
     let mut idle = RedisClient::of(&server);
     assert_eq!(idle.ask(&["PING"]), "+PONG\r\n");

@@ -4,7 +4,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// How long a server may take to start or to stop.
-pub(super) const PATIENCE: Duration = Duration::from_secs(30);
+pub(super) const START_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Polls until there is a value, for `limit` at most.
 #[allow(clippy::disallowed_methods, reason = "another process keeps the machine's time, not a test's")]
