@@ -275,6 +275,7 @@ pub struct LimiterBuilder {
     memory_accounts: Option<usize>,
     fixed_limits: bool,
     metrics: bool,
+    pub(crate) runtime: Option<tokio::runtime::Handle>,
 }
 
 impl LimiterBuilder {
@@ -446,6 +447,7 @@ impl LimiterBuilder {
         let file = self.incidents.file(self.store_url.as_ref()).map(IncidentFile::at);
         let incidents = Incidents::new(self.incidents, file);
         let state = LimiterState::new(store, memory, clock, of_store, self.fixed_limits, metrics, incidents);
+        state.timers.run_on(self.runtime);
         state.set_api_policies(self.api_policies);
         state.set_apis(&self.apis);
         state.set_own_apis(self.own_apis);

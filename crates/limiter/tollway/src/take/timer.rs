@@ -8,15 +8,53 @@ use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::time::Sleep;
 use tollway_core::{Clock, Timestamp};
 
-use crate::TakeError;
+use crate::{LimiterBuilder, TakeError};
 
 /// Timers of the caller's tokio runtime, or of a small runtime that starts when it is first needed.
 #[derive(Default)]
 pub(crate) struct Timers {
-    own: OnceLock<Result<Runtime, String>>,
+    own: OnceLock<Result<Background, String>>,
+}
+
+/// Where the limiter's background work runs.
+struct Background {
+    handle: Handle,
+    /// None on a runtime of the program.
+    runtime: Option<Runtime>,
+}
+
+impl Background {
+    fn start() -> std::io::Result<Self> {
+        let runtime = Builder::new_multi_thread()
+            .worker_threads(1)
+            .thread_name("tollway-timer")
+            // Sources talk to networks.
+            .enable_all()
+            .build()?;
+        Ok(Self { handle: runtime.handle().clone(), runtime: Some(runtime) })
+    }
+}
+
+impl LimiterBuilder {
+    /// Runs the limiter's background work on this runtime instead of on a thread of its own: probes of a store that failed,
+    /// leases that go back, limits set at run time. For programs with many limiters, and for tests in paused time.
+    ///
+    /// The runtime must have timers, and end after the limiter.
+    #[must_use]
+    pub fn runtime(mut self, runtime: Handle) -> Self {
+        self.runtime = Some(runtime);
+        self
+    }
 }
 
 impl Timers {
+    /// Uses a runtime of the program, if one is given, instead of an own one. To be called before anything runs.
+    pub(crate) fn run_on(&self, runtime: Option<Handle>) {
+        if let Some(handle) = runtime {
+            let _ = self.own.set(Ok(Background { handle, runtime: None }));
+        }
+    }
+
     /// Sleeps until the clock shows `at`. Never returns early, whatever the timer's grain.
     pub(crate) async fn sleep_until(&self, clock: &dyn Clock, at: Timestamp) -> Result<(), TakeError> {
         loop {
@@ -74,24 +112,17 @@ impl Timers {
         task.await.map_err(|error| TakeError::Runtime(error.to_string()))
     }
 
-    fn own(&self) -> Result<&Runtime, TakeError> {
-        let start = || {
-            let runtime = Builder::new_multi_thread()
-                .worker_threads(1)
-                .thread_name("tollway-timer")
-                // Sources talk to networks.
-                .enable_all()
-                .build();
-            runtime.map_err(|cause| cause.to_string())
-        };
-        self.own.get_or_init(start).as_ref().map_err(|cause| TakeError::Runtime(cause.clone()))
+    fn own(&self) -> Result<&Handle, TakeError> {
+        let background =
+            self.own.get_or_init(|| Background::start().map_err(|cause| cause.to_string())).as_ref();
+        background.map(|background| &background.handle).map_err(|cause| TakeError::Runtime(cause.clone()))
     }
 }
 
 impl Drop for Timers {
     fn drop(&mut self) {
         // A runtime must not be waited for on a thread of another one, and a limiter may be dropped anywhere.
-        if let Some(Ok(runtime)) = self.own.take() {
+        if let Some(Ok(Background { runtime: Some(runtime), .. })) = self.own.take() {
             runtime.shutdown_background();
         }
     }

@@ -8,6 +8,8 @@
 )]
 
 mod log;
+#[cfg(feature = "redis")]
+mod rack;
 mod reload;
 pub(crate) mod serving;
 mod stop;
