@@ -3,7 +3,7 @@
 pub(crate) mod attempt;
 pub mod bounds;
 pub(crate) mod cost;
-pub(crate) mod transition;
+pub mod transition;
 
 use std::fmt;
 
@@ -134,6 +134,38 @@ pub struct Job {
     pub changed_at: Timestamp,
 }
 
+impl Job {
+    /// A job that was never claimed, ready or delayed, with the cost of its stage.
+    pub fn waiting(
+        id: JobId,
+        stage: Name,
+        key: String,
+        data: String,
+        due_at: Timestamp,
+        created_at: Timestamp,
+    ) -> Self {
+        Self {
+            id,
+            stage,
+            key,
+            group: None,
+            data,
+            priority: 0,
+            cost: JobCost::OF_STAGE,
+            state: transition::waiting(due_at, created_at),
+            due_at,
+            claim_number: 0,
+            worker: String::new(),
+            failures: 0,
+            crashes: 0,
+            rate_limited: 0,
+            error: String::new(),
+            created_at,
+            changed_at: created_at,
+        }
+    }
+}
+
 /// Why a job, an output or an edit is wrong.
 #[derive(Clone, PartialEq, Eq, thiserror::Error)]
 pub enum JobError {
@@ -241,8 +273,43 @@ impl NewJob {
         Self { again: true, ..self }
     }
 
+    /// Its stage.
+    pub fn stage(&self) -> &Name {
+        &self.stage
+    }
+
+    /// What makes it unique within its stage.
+    pub fn key(&self) -> &str {
+        &self.key
+    }
+
+    /// Its JSON.
+    pub fn data(&self) -> &str {
+        &self.data
+    }
+
+    /// A cost of its own, or that of its stage.
+    pub fn own_cost(&self) -> &JobCost {
+        &self.cost
+    }
+
+    /// Whether it replaces a cancelled job: [`again`](Self::again).
+    pub fn replaces_cancelled(&self) -> bool {
+        self.again
+    }
+
+    /// The job that it is in an engine, ready or delayed.
+    pub fn into_job(self, id: JobId, now: Timestamp) -> Job {
+        Job {
+            group: self.group,
+            priority: self.priority,
+            cost: self.cost,
+            ..Job::waiting(id, self.stage, self.key, self.data, self.not_before, now)
+        }
+    }
+
     /// The job of another engine, which has checked it. Only a delay that it still has is kept.
-    pub(crate) fn of_moved(job: &Job) -> Self {
+    pub fn of_moved(job: &Job) -> Self {
         Self {
             stage: job.stage.clone(),
             key: job.key.clone(),
@@ -250,10 +317,7 @@ impl NewJob {
             data: job.data.clone(),
             priority: job.priority,
             cost: job.cost.clone(),
-            not_before: match job.state {
-                State::Delayed | State::Held => job.due_at,
-                _ => Timestamp::EPOCH,
-            },
+            not_before: transition::delay(job.state, job.due_at),
             again: false,
         }
     }
@@ -289,7 +353,7 @@ pub(crate) fn check_text(what: &'static str, text: &str, max: usize) -> Result<(
 }
 
 /// Checks that data is JSON and within its bound.
-pub(crate) fn check_data(data: &str) -> Result<(), JobError> {
+pub fn check_data(data: &str) -> Result<(), JobError> {
     check_text("the data", data, JOB_BYTES_MAX)?;
     let json = serde_json::from_str::<IgnoredAny>(data);
     json.map(drop).map_err(|error| JobError::NotJson { reason: error.to_string() })

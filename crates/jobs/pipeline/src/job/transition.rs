@@ -12,30 +12,43 @@ use crate::{Attempt, Cause, Change, Job, State};
 
 /// Where a job is in its life: what calls change of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Lifecycle {
-    pub(crate) state: State,
+pub struct Lifecycle {
+    /// What it is doing.
+    pub state: State,
     /// Its newest claim has not ended.
-    pub(crate) open: bool,
-    pub(crate) claim_number: u64,
-    pub(crate) due_at: Timestamp,
-    pub(crate) changed_at: Timestamp,
-    pub(crate) failures: u32,
-    pub(crate) crashes: u32,
-    pub(crate) rate_limited: u32,
-    pub(crate) priority: i16,
+    pub open: bool,
+    /// The number of its newest claim.
+    pub claim_number: u64,
+    /// When it is due, or when its claim expires.
+    pub due_at: Timestamp,
+    /// When it was last claimed, finished, given back, or changed by an operator.
+    pub changed_at: Timestamp,
+    /// The tries it has used.
+    pub failures: u32,
+    /// Attempts that crashed.
+    pub crashes: u32,
+    /// Attempts that the vendor refused for its rate.
+    pub rate_limited: u32,
+    /// Higher is claimed first.
+    pub priority: i16,
 }
 
 /// What happens to a job. The engine has seen before that a claim is the newest of its job.
 #[derive(Clone, Copy, Debug, PartialEq)]
-#[cfg_attr(not(feature = "sqs"), allow(dead_code, reason = "SQLite does some for many jobs at once"))]
-pub(crate) enum JobCall<'c> {
+pub enum JobCall<'c> {
     /// Its time comes: a delay is over, or a claim has expired. The claim stays open, so that its worker can still finish it
     /// until another claims the job.
     Due,
     /// A worker gets it.
-    Claim { visibility: Span },
+    Claim {
+        /// How long the claim lasts.
+        visibility: Span,
+    },
     /// Its worker keeps it, also after the claim expired.
-    Renew { visibility: Span },
+    Renew {
+        /// How long the claim lasts from now.
+        visibility: Span,
+    },
     /// Its worker gives it back.
     Release,
     /// Its worker is known to be dead: the claim expires now.
@@ -43,44 +56,71 @@ pub(crate) enum JobCall<'c> {
     /// It is done.
     Done,
     /// It is tried again then.
-    Again { at: Timestamp, attempt: &'c Attempt },
+    Again {
+        /// When.
+        at: Timestamp,
+        /// What happened.
+        attempt: &'c Attempt,
+    },
     /// It is a dead letter.
-    Bury { attempt: &'c Attempt },
+    Bury {
+        /// What happened.
+        attempt: &'c Attempt,
+    },
     /// All others of its group have left the stages before.
     GroupLeft,
     /// An operator edits it.
-    Edit { priority: Option<i16> },
+    Edit {
+        /// In place of its priority.
+        priority: Option<i16>,
+    },
     /// An operator changes all that match.
     Change(Change),
     /// It leaves for another engine.
     Withdraw,
+    /// It comes from another engine: as a job that was just enqueued, or as one that had left for there.
+    Import {
+        /// What it was there.
+        from: &'c Job,
+        /// Whether its stage waits for its group.
+        held: bool,
+    },
     /// It goes to another stage, where it is held for its group or not.
-    Move { held: bool },
+    Move {
+        /// Whether that stage waits for its group.
+        held: bool,
+    },
 }
 
 /// What a call has made of a job.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Transition<'c> {
-    pub(crate) after: Lifecycle,
+pub struct Transition<'c> {
+    /// Where the job is now.
+    pub after: Lifecycle,
     /// The attempt that this ended, under the claim number of before: it is counted, and kept as evidence.
-    pub(crate) attempt: Option<Cow<'c, Attempt>>,
+    pub attempt: Option<Cow<'c, Attempt>>,
     /// It left its stage, or enters one: held jobs of its group may become ready.
-    pub(crate) moves_group: bool,
+    pub moves_group: bool,
 }
 
 /// The state of a job that waits until this time.
-pub(crate) fn waiting(due_at: Timestamp, now: Timestamp) -> State {
+pub fn waiting(due_at: Timestamp, now: Timestamp) -> State {
     if due_at > now { State::Delayed } else { State::Ready }
 }
 
 /// The state of a job that enters a stage.
-pub(crate) fn entering(held: bool, due_at: Timestamp, now: Timestamp) -> State {
+pub fn entering(held: bool, due_at: Timestamp, now: Timestamp) -> State {
     if held { State::Held } else { waiting(due_at, now) }
+}
+
+/// Until when a job is delayed that comes from elsewhere. Of one that waits for no time, it is left over from its last claim.
+pub fn delay(was: State, due_at: Timestamp) -> Timestamp {
+    if matches!(was, State::Delayed | State::Held) { due_at } else { Timestamp::EPOCH }
 }
 
 impl JobCall<'_> {
     /// Whether it applies to a job: a call of a worker to an open claim, a call of an operator in some states only.
-    pub(crate) fn applies_to(&self, job: &Lifecycle, now: Timestamp) -> bool {
+    pub fn applies_to(&self, job: &Lifecycle, now: Timestamp) -> bool {
         let waits = matches!(job.state, State::Ready | State::Delayed | State::Held | State::Dead);
         match self {
             Self::Due => matches!(job.state, State::Delayed | State::Running) && job.due_at <= now,
@@ -92,12 +132,13 @@ impl JobCall<'_> {
             Self::GroupLeft => job.state == State::Held,
             Self::Change(change) => change.applies_to(job.state),
             Self::Edit { .. } | Self::Withdraw | Self::Move { .. } => waits,
+            Self::Import { .. } => waits || job.state == State::Cancelled,
         }
     }
 }
 
 /// What a call makes of a job. None: it does not apply.
-pub(crate) fn transition<'c>(job: &Lifecycle, call: JobCall<'c>, now: Timestamp) -> Option<Transition<'c>> {
+pub fn transition<'c>(job: &Lifecycle, call: JobCall<'c>, now: Timestamp) -> Option<Transition<'c>> {
     if !call.applies_to(job, now) {
         return None;
     }
@@ -144,11 +185,17 @@ pub(crate) fn transition<'c>(job: &Lifecycle, call: JobCall<'c>, now: Timestamp)
         }
         JobCall::Change(Change::Reprioritise(priority)) => after.priority = priority,
         JobCall::Move { held } => {
-            // Of a job that does not wait for a time, it is left over from its last claim.
-            let waits = matches!(job.state, State::Delayed | State::Held);
-            after.due_at = if waits { job.due_at } else { Timestamp::EPOCH };
-            let dead = job.state == State::Dead;
-            after.end(if dead { State::Dead } else { entering(held, after.due_at, now) }, now);
+            after.due_at = delay(job.state, job.due_at);
+            after.arrive(job.state, held, now);
+            moves_group = true;
+        }
+        JobCall::Import { from, held } => {
+            after.due_at = delay(from.state, from.due_at);
+            after.claim_number = job.claim_number.max(from.claim_number);
+            (after.failures, after.crashes, after.rate_limited) =
+                (from.failures, from.crashes, from.rate_limited);
+            after.priority = from.priority;
+            after.arrive(from.state, held, now);
             moves_group = true;
         }
     }
@@ -160,11 +207,7 @@ pub(crate) fn transition<'c>(job: &Lifecycle, call: JobCall<'c>, now: Timestamp)
 
 impl Lifecycle {
     /// Of a job whose newest claim is open or not.
-    #[cfg_attr(
-        not(any(feature = "sqs", feature = "conformance")),
-        allow(dead_code, reason = "rows have columns")
-    )]
-    pub(crate) fn of(job: &Job, open: bool) -> Self {
+    pub fn of(job: &Job, open: bool) -> Self {
         Self {
             state: job.state,
             open,
@@ -179,13 +222,19 @@ impl Lifecycle {
     }
 
     /// Counts an attempt that did not finish the job.
-    pub(crate) fn count(&mut self, cause: Cause) {
+    pub fn count(&mut self, cause: Cause) {
         let counter = match cause {
             Cause::Failure => &mut self.failures,
             Cause::Crash => &mut self.crashes,
             Cause::RateLimited => &mut self.rate_limited,
         };
         *counter = counter.saturating_add(1);
+    }
+
+    /// It enters a stage, in which dead letters stay dead.
+    fn arrive(&mut self, was: State, held: bool, now: Timestamp) {
+        let dead = was == State::Dead;
+        self.end(if dead { State::Dead } else { entering(held, self.due_at, now) }, now);
     }
 
     fn end(&mut self, state: State, now: Timestamp) {
@@ -195,7 +244,10 @@ impl Lifecycle {
 
 #[cfg(test)]
 mod tests {
+    use tollway_core::Name;
+
     use super::*;
+    use crate::{JobId, NewJob};
 
     const NOW: Timestamp = Timestamp::from_secs(1_000);
     const VISIBILITY: Span = Span::from_mins(5);
@@ -283,6 +335,27 @@ mod tests {
         assert_eq!((redriven.failures, redriven.crashes, redriven.rate_limited), (0, 0, 4));
         let edited = call(State::Delayed, JobCall::Edit { priority: Some(9) }).unwrap().after;
         assert_eq!((edited.state, edited.priority, edited.changed_at), (State::Delayed, 9, NOW));
+    }
+
+    #[test]
+    fn imported_jobs_keep_their_history_and_wait_as_their_new_stage_says() {
+        let there = |state| Job {
+            state,
+            due_at: at(2_000),
+            claim_number: 7,
+            failures: 1,
+            priority: -3,
+            ..NewJob::new(&Name::new("a").unwrap(), "k", "1").unwrap().into_job(JobId::new(9), at(500))
+        };
+        let import = |job: Lifecycle, state, held| after(&job, JobCall::Import { from: &there(state), held });
+        let fresh = import(job(State::Ready, false, at(0)), State::Ready, false);
+        assert_eq!((fresh.state, fresh.due_at), (State::Ready, Timestamp::EPOCH));
+        assert_eq!((fresh.claim_number, fresh.failures, fresh.crashes, fresh.priority), (7, 1, 0, -3));
+        let back = Lifecycle { claim_number: 12, ..job(State::Cancelled, false, at(0)) };
+        let back = import(back, State::Delayed, false);
+        assert_eq!((back.state, back.due_at, back.claim_number), (State::Delayed, at(2_000), 12));
+        assert_eq!(import(job(State::Held, false, at(0)), State::Delayed, true).state, State::Held);
+        assert_eq!(import(job(State::Held, false, at(0)), State::Dead, true).state, State::Dead);
     }
 
     #[test]
