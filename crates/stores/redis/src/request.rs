@@ -17,9 +17,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tollway_core::{
-    AccountKey, Algorithm, Calendar, Charge, Limit, Name, Operation, Policy, Subject, Timestamp,
-};
+use tollway_core::{Algorithm, Calendar, Charge, Limit, Name, Operation, Policy, Subject, Timestamp};
 use tollway_remote::{ANSWER_KEPT, Call};
 
 use crate::common_take::pack_common_take;
@@ -108,15 +106,18 @@ impl Requests {
             });
         });
         let answers = match (turn, calls) {
-            (None, [call, ..]) => self.keys.writer(call.tag.account()),
-            _ => self.keys.answers(),
+            (None, [call, ..]) => tagged(call).map(|charge| self.keys.writer(charge)),
+            _ => None,
         };
-        let accounts = tables.accounts.iter().map(|account| self.keys.account(account));
+        let answers = answers.unwrap_or_else(|| self.keys.answers());
+        let accounts = tables.charges.iter().map(|charge| self.keys.account(charge));
         let mut keys: Vec<String> = std::iter::once(answers).chain(accounts).collect();
         if sending.new_keys != NewKeys::Make {
-            keys.extend(tables.accounts.iter().map(|account| {
-                self.keys.shared_account(number(&account.subject, sending.slots), &account.policy)
-            }));
+            keys.extend(
+                tables.charges.iter().map(|charge| {
+                    self.keys.shared_account(number(charge, sending.slots), charge.policy.name())
+                }),
+            );
         }
         Request { keys, packed: packer.finish(), accounts: tables.accounts }
     }
@@ -196,16 +197,27 @@ fn pack_call(
     });
 }
 
+/// The charge whose account is the tag of the call: all of its operations have one. While a policy's slot is changing, the
+/// first of them decides where its account is.
+pub(crate) fn tagged(call: &Call) -> Option<&Charge> {
+    let tag = call.tag.account();
+    let is_tag = |charge: &&Charge| *charge.policy.name() == tag.policy && charge.subject == tag.subject;
+    call.operations.iter().flat_map(|operation| &operation.charges).find(is_tag)
+}
+
 /// The accounts and policies of a request, each once. The script counts from 1; the key of the answers comes first.
 pub(crate) struct RequestTables<'a> {
     accounts: Vec<AccountKey>,
+    /// The first charge of each account: its policy says which slot the account is in.
+    charges: Vec<&'a Charge>,
     index_of: HashMap<(&'a Name, &'a Subject), usize>,
     policies: Vec<&'a Arc<Policy>>,
 }
 
 impl<'a> RequestTables<'a> {
     fn of(calls: &[&'a Call]) -> Self {
-        let mut tables = Self { accounts: Vec::new(), index_of: HashMap::new(), policies: Vec::new() };
+        let (accounts, charges, policies) = (Vec::new(), Vec::new(), Vec::new());
+        let mut tables = Self { accounts, charges, index_of: HashMap::new(), policies };
         let runs = calls.iter().flat_map(|call| runs(&call.operations));
         for charge in runs.filter_map(|run| run.first()).flat_map(|operation| &operation.charges) {
             if tables.policy(charge).is_none() {
@@ -213,7 +225,8 @@ impl<'a> RequestTables<'a> {
             }
             let (policy, subject) = (charge.policy.name(), &charge.subject);
             tables.index_of.entry((policy, subject)).or_insert_with(|| {
-                tables.accounts.push(AccountKey { policy: policy.clone(), subject: subject.clone() });
+                tables.accounts.push(charge.key());
+                tables.charges.push(charge);
                 tables.accounts.len() - 1
             });
         }
