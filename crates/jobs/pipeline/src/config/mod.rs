@@ -168,7 +168,8 @@ fn read(mut section: Section<'_>, policies: &take::Policies<'_>) -> Option<Pipel
     let engine = engine::read(&mut section);
     let concurrency = values::whole(&mut section, "concurrency", 1..=stage::CONCURRENCY_MAX, "100");
     let subject = read_subject(&mut section);
-    let of_subject = take::Policies { subject: subject.as_ref().unwrap_or(&Subject::SHARED), ..*policies };
+    let shared = Subject::SHARED;
+    let of_subject = take::Policies { subject: subject.as_ref().unwrap_or(&shared), ..*policies };
     let stages = read_stages(&mut section, &of_subject);
     if let (Some(EngineUrl::Sqs(url)), Some(stages)) = (&engine, &stages)
         && let Some(queue) = url.shared_queue(stages)

@@ -117,7 +117,10 @@ impl Generator {
                 let action = Action::Preview(self.terms(None));
                 Operation { charges: self.charges(), action }
             }
-            5 if self.random.percent(50) => Operation { charges: self.charges(), action: Action::Reset },
+            // What is settled part by part is settled where nothing was reset.
+            5 if self.profile == Profile::Atomic && self.random.percent(50) => {
+                Operation { charges: self.charges(), action: Action::Reset }
+            }
             _ => self.take(),
         }
     }
@@ -136,8 +139,6 @@ impl Generator {
                 }
                 TakeOutcome::Denied(denial) => self.moments.push(denial.retry_at),
             },
-            // What is settled part by part is settled where nothing was reset.
-            Outcome::Reset if self.profile == Profile::Undo => self.permits.clear(),
             Outcome::Learned(learned) => {
                 self.moments.extend(learned.held_until);
                 self.versions.extend(learned.rate.as_ref().map(|rate| rate.version));
