@@ -10,7 +10,7 @@ use tollway_core::{
 
 use super::lab::{at, fresh_name, fresh_permit};
 use super::profile::Placing;
-use super::{Failure, Report, attempt};
+use super::{Failure, ConformanceReport, attempt};
 use crate::{Random, Rig, wait_for};
 
 const THREADS: u64 = 8;
@@ -30,8 +30,8 @@ const LIMITS: [[&str; 3]; 4] = [
 ];
 
 /// Runs `count` rounds of threads on each set of policies. The clock stands still, so that all that is granted stays counted.
-pub fn rounds_across_slots(rig: &dyn Rig, count: u64) -> Result<Report, Failure> {
-    let mut report = Report::default();
+pub fn rounds_across_slots(rig: &dyn Rig, count: u64) -> Result<ConformanceReport, Failure> {
+    let mut report = ConformanceReport::default();
     for round in 0..count {
         for limits in LIMITS {
             let name = format!("round {round} of {THREADS} threads over slots of {limits:?}");
