@@ -10,7 +10,7 @@ use tollway_core::{
 
 use super::lab::{at, fresh_name, fresh_permit};
 use super::profile::Placing;
-use super::{Failure, ConformanceReport, attempt};
+use super::{ConformanceReport, Failure, attempt};
 use crate::{Random, Rig, wait_for};
 
 const THREADS: u64 = 8;
