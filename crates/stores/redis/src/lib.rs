@@ -8,7 +8,8 @@
 //! ```
 //!
 //! Where to look: `script/*.lua` is the engine in Lua and mirrors `tollway-core`; [`RedisLink`] sends calls to it;
-//! `request.rs`, `operation.rs` and `reply.rs` are the wire format; [`Address`] is a parsed URL; [`RedisStore`] is the store.
+//! `cluster/mod.rs` finds the node of a call; `request.rs`, `operation.rs` and `reply.rs` are the wire format; [`Address`] is a
+//! parsed URL; [`RedisStore`] is the store.
 //!
 //! # What is kept
 //!
@@ -26,12 +27,14 @@ mod account_list;
 mod address;
 mod call_batch;
 mod clock;
+mod cluster;
 mod connection;
 mod consumers;
 mod error;
 mod keys;
 mod link;
 mod memory_watch;
+mod node;
 mod operation;
 mod pack;
 mod reply;
@@ -40,6 +43,7 @@ mod room;
 mod run;
 mod script;
 mod script_call;
+mod servers;
 mod settings;
 mod shared_account;
 mod shared_notice;
