@@ -8,7 +8,8 @@
 //! ```
 //!
 //! Where to look: `script/*.lua` is the engine in Lua and mirrors `tollway-core`; [`RedisLink`] sends calls to it;
-//! `request.rs`, `operation.rs` and `reply.rs` are the wire format; [`Address`] is a parsed URL; [`RedisStore`] is the store.
+//! `cluster/mod.rs` finds the node of a call; `request.rs`, `operation.rs` and `reply.rs` are the wire format; [`Address`] is a
+//! parsed URL; [`RedisStore`] is the store.
 //!
 //! # What is kept
 //!
@@ -28,6 +29,7 @@ mod across_slots;
 mod address;
 mod call_batch;
 mod clock;
+mod cluster;
 mod common_take;
 mod connection;
 mod consumers;
@@ -36,6 +38,7 @@ mod error;
 mod keys;
 mod link;
 mod memory_watch;
+mod node;
 mod operation;
 mod pack;
 mod primary;
@@ -46,6 +49,7 @@ mod room;
 mod run;
 mod script;
 mod script_call;
+mod servers;
 mod settings;
 mod shared_account;
 mod shared_notice;

@@ -276,7 +276,7 @@ async fn operate(
         Endpoint::Observe => Box::pin(observe::answer(worker, caller, request)).await,
         Endpoint::OpenApi => Ok(openapi::answer(caller.listener, worker.admin_handler.as_deref())),
         Endpoint::Health => Ok(admin::health()),
-        Endpoint::Ready => Ok(admin::ready(worker)),
+        Endpoint::Ready => Ok(Box::pin(admin::ready(worker, caller, request)).await),
         Endpoint::Metrics => {
             drop(request);
             Box::pin(admin::metrics(worker)).await

@@ -4,6 +4,7 @@
 mod across_slots;
 mod asking;
 mod calls;
+mod cluster;
 mod conformance;
 mod consumers;
 mod consumers_broken;
