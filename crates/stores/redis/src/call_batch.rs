@@ -225,7 +225,9 @@ impl<'t> CallBatch<'t> {
     pub(crate) fn read_answer(self, answer: RedisResult<Value>, node: &Node, cluster: Option<&Arc<Cluster>>) {
         let sent_to = SentTo { node, form: self.form(), cluster };
         match answer {
-            Ok(Value::Array(answers)) if (self.calls.len()..=self.calls.len() + 1).contains(&answers.len()) => {
+            Ok(Value::Array(answers))
+                if (self.calls.len()..=self.calls.len() + 1).contains(&answers.len()) =>
+            {
                 let answers = answers.into_iter();
                 self.calls
                     .into_iter()

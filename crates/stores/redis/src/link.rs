@@ -139,7 +139,8 @@ impl RedisLink {
             number = number.saturating_add(1);
             last.binary_search(&number).is_ok()
         });
-        for (((batch, turn), accounts), answer) in batches.into_iter().zip(&turns).zip(&accounts).zip(answers) {
+        for (((batch, turn), accounts), answer) in batches.into_iter().zip(&turns).zip(&accounts).zip(answers)
+        {
             self.note_written(&batch, turn.as_ref(), accounts, &answer);
             batch.read_answer(answer, &node, self.servers.cluster());
         }

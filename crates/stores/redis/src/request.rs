@@ -17,7 +17,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tollway_core::{Algorithm, Calendar, Charge, Limit, Name, Operation, Policy, Subject, Timestamp};
+use tollway_core::{
+    AccountKey, Algorithm, Calendar, Charge, Limit, Name, Operation, Policy, Subject, Timestamp,
+};
 use tollway_remote::{ANSWER_KEPT, Call};
 
 use crate::common_take::pack_common_take;

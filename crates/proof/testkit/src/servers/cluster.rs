@@ -38,7 +38,7 @@ impl RedisCluster {
             replica.expect_ok(&["CLUSTER", "MEET", "127.0.0.1", &port, &bus]);
             let id = master.command(&["CLUSTER", "MYID"]);
             let follow = || (replica.command(&["CLUSTER", "REPLICATE", &id]) == "OK").then_some(());
-            until(PATIENCE, follow).expect("a replica knows its master");
+            until(START_TIMEOUT, follow).expect("a replica knows its master");
             cluster.replicas.push(replica);
         }
         cluster.wait_until_whole();
@@ -55,7 +55,7 @@ impl RedisCluster {
         let last = (index + 1) * SLOTS / self.nodes.len() - 1;
         let range = format!("{first}\n{last}\n{place}");
         let knows = |(_, node): (usize, &RedisServer)| node.command(&["CLUSTER", "SLOTS"]).contains(&range);
-        until(PATIENCE, || others().all(knows).then_some(())).expect("the masters hear of a new one");
+        until(START_TIMEOUT, || others().all(knows).then_some(())).expect("the masters hear of a new one");
         replica
     }
 

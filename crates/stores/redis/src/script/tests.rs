@@ -198,7 +198,10 @@ fn send_takes(
     command.arg(TEXT).arg(request.keys.len()).arg(request.keys).arg(request.packed);
     let mut sent_calls = [SentCall::new(Arc::new(call), NOW)];
     let answer = connection.req_command(&command);
-    CallBatch::all(&mut sent_calls, false).remove(0).read_answer(answer);
+    let address = Address::parse("redis://127.0.0.1").unwrap();
+    let node = Node::only(&address, address.deadline).unwrap();
+    let calls = sent_calls.iter_mut().collect();
+    CallBatch::all(calls, Together::Named).remove(0).read_answer(answer, &node, None);
     let [sent] = sent_calls;
     sent.result.unwrap()
 }

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tollway_core::{Answer, Operation, Store, Timestamp};
 use tollway_redis::RedisStore;
-use tollway_testkit::conformance::{Effort, Profile, Report, run_with};
+use tollway_testkit::conformance::{ConformanceReport, Effort, Profile, run_with};
 use tollway_testkit::servers::{RedisCluster, RedisServer};
 use tollway_testkit::{ManualClock, ManualRig, Rig};
 
@@ -75,7 +75,7 @@ fn a_cluster_that_undoes_conforms_to_that_profile() {
 }
 
 fn judge(rig: &dyn Rig, effort: Effort) {
-    let report: Report = run_with(rig, effort).unwrap_or_else(|failure| panic!("{failure}"));
+    let report: ConformanceReport = run_with(rig, effort).unwrap_or_else(|failure| panic!("{failure}"));
     assert!(report.scenarios > 50);
 }
 
