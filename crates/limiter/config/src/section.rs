@@ -170,7 +170,7 @@ impl<'a> Section<'a> {
     }
 
     /// Reports a key that the format has but this version does not support.
-    pub fn not_yet(&mut self, key: &'static str) {
+    fn not_yet(&mut self, key: &'static str) {
         self.to_come.push(key);
         if let Some((name, _)) = self.table.get_key_value(key) {
             let shown = if self.path.is_empty() { format!("[{key}]") } else { format!("`{key}`") };

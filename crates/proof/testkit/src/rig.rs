@@ -5,6 +5,7 @@ use std::sync::Arc;
 use tollway_core::{Clock, Store, Timestamp};
 
 use crate::ManualClock;
+use crate::conformance::Profile;
 
 /// A store under test.
 ///
@@ -16,6 +17,11 @@ pub trait Rig: Send + Sync {
 
     /// Sets the store's time.
     fn set_time(&self, now: Timestamp);
+
+    /// What the store promises about takes over several accounts.
+    fn profile(&self) -> Profile {
+        Profile::Atomic
+    }
 }
 
 /// A rig for stores that are given a clock.

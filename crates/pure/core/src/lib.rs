@@ -40,6 +40,7 @@ mod account_list;
 mod algorithm;
 mod apply;
 pub mod bounds;
+mod cluster_slot;
 pub mod controller;
 mod correct;
 mod cost;
@@ -73,6 +74,7 @@ pub use account::{Account, Extra, Orphan, Refund, RememberedCall, RememberedGran
 pub use account_list::{AccountList, AccountListAnswer};
 pub use algorithm::{Adaptive, Bucket, Meter, Sliding, Slot, State, Window};
 pub use apply::{Applied, apply};
+pub use cluster_slot::{ClusterSlot, ClusterSlotError, SlotConflict, SlotTag};
 pub use cost::{Cost, CostError, REQUESTS};
 pub use decide::{decide, decide_fast};
 pub use decision::{ChargeStatus, Decision, Denial, FastDecision, Reading, Refusal, TakeOutcome};

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::bounds::{LIMITS_PER_POLICY_MAX, WAIT_DEFAULT, WAIT_MAX};
 use crate::fingerprint::Fingerprint;
 use crate::policy_fields::PolicyFields;
-use crate::{Cost, Limit, LimitTextError, LocalShare, Name, NameError, Span};
+use crate::{ClusterSlot, Cost, Limit, LimitTextError, LocalShare, Name, NameError, Span};
 
 /// What to do while the store does not answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -60,6 +60,7 @@ pub struct Policy {
     local_share: LocalShare,
     lease: Lease,
     subjects_max: Option<NonZeroU64>,
+    cluster_slot: ClusterSlot,
 }
 
 /// The name of a policy as the first part of its accounts' keys: shared by all of them and hashed once.
@@ -189,6 +190,7 @@ impl Policy {
             local_share: LocalShare::default(),
             lease: Lease::default(),
             subjects_max: None,
+            cluster_slot: ClusterSlot::default(),
         })
     }
 
@@ -253,6 +255,14 @@ impl Policy {
         self
     }
 
+    /// With its accounts in this slot of a store that is divided into slots. Accounts are not moved: in another slot, each
+    /// subject starts with nothing used.
+    #[must_use]
+    pub fn with_cluster_slot(mut self, slot: ClusterSlot) -> Self {
+        self.cluster_slot = slot;
+        self
+    }
+
     /// The same policy with another set of limits.
     pub fn with_limits(&self, limits: Vec<Limit>) -> Result<Self, PolicyError> {
         let made = Self::of_limits(self.name().clone(), limits)?;
@@ -265,6 +275,7 @@ impl Policy {
             local_share: self.local_share,
             lease: self.lease,
             subjects_max: self.subjects_max,
+            cluster_slot: self.cluster_slot.clone(),
             ..made
         })
     }
@@ -347,6 +358,11 @@ impl Policy {
     /// The most accounts that a process makes in the longest period of its limits, if that is bounded.
     pub fn subjects_max(&self) -> Option<NonZeroU64> {
         self.subjects_max
+    }
+
+    /// What chooses the slot of its accounts in a store that is divided into slots.
+    pub fn cluster_slot(&self) -> &ClusterSlot {
+        &self.cluster_slot
     }
 
     /// The only limit and the amount `cost` takes from it, if there is only one.

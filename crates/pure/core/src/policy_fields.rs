@@ -4,7 +4,7 @@ use std::num::NonZeroU64;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Lease, LocalShare, Name, Policy, PolicyError, Span, WhenStoreFails};
+use crate::{ClusterSlot, Lease, LocalShare, Name, Policy, PolicyError, Span, WhenStoreFails};
 
 /// The fields of a policy. Its limits are texts, which read back as the same limits.
 #[derive(Serialize, Deserialize)]
@@ -20,6 +20,12 @@ pub(crate) struct PolicyFields {
     lease: Lease,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     subjects_max: Option<NonZeroU64>,
+    #[serde(default, skip_serializing_if = "is_default")]
+    cluster_slot: ClusterSlot,
+}
+
+fn is_default(slot: &ClusterSlot) -> bool {
+    *slot == ClusterSlot::default()
 }
 
 impl From<Policy> for PolicyFields {
@@ -35,6 +41,7 @@ impl From<Policy> for PolicyFields {
             local_share: policy.local_share(),
             lease: policy.lease(),
             subjects_max: policy.subjects_max(),
+            cluster_slot: policy.cluster_slot().clone(),
         }
     }
 }
@@ -52,7 +59,8 @@ impl TryFrom<PolicyFields> for Policy {
             .with_when_store_fails(fields.when_store_fails)
             .with_local_share(fields.local_share)
             .with_lease(fields.lease)
-            .with_subjects_max(fields.subjects_max))
+            .with_subjects_max(fields.subjects_max)
+            .with_cluster_slot(fields.cluster_slot))
     }
 }
 
@@ -75,7 +83,8 @@ mod tests {
             .unwrap()
             .with_edge(Span::from_millis(250))
             .with_shadow(true)
-            .with_subjects_max(NonZeroU64::new(500));
+            .with_subjects_max(NonZeroU64::new(500))
+            .with_cluster_slot(ClusterSlot::SubjectPrefix('/'));
         let text = serde_json::to_string(&policy).unwrap();
         assert_eq!(serde_json::from_str::<Policy>(&text).unwrap(), policy);
         assert!(serde_json::from_str::<Policy>(&text.replace("200 requests", "0 requests")).is_err());

@@ -8,7 +8,9 @@ use percent_encoding::percent_decode_str;
 use tollway_core::{StoreError, StoreUrlParts, read_span};
 use tollway_remote::DENIALS_MAX;
 
+use crate::across_slots::WhenAcrossSlots;
 use crate::error::wrong;
+use crate::keys::Keys;
 
 const PORT: u16 = 6_379;
 const SENTINEL_PORT: u16 = 26_379;
@@ -23,6 +25,7 @@ const SENTINEL_PORT: u16 = 26_379;
 ///
 /// After a `?`: `prefix` of all keys, `deadline` within which a caller is answered, `denials`: how long a denial is
 /// repeated from memory (at most and if not given `1s`; `0s`: never), and for TLS the files `ca`, `cert`, `key`.
+/// On a Cluster `across_slots=undo` makes takes over several slots part by part, and returns the parts if one denies.
 /// `layout=consumers` counts in the keys of a system already running, `SUBJECT_PER_MINUTE` and its sisters.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Address {
@@ -36,6 +39,7 @@ pub struct Address {
     pub(crate) deadline: Duration,
     pub(crate) denials: Duration,
     pub(crate) layout: Layout,
+    pub(crate) across_slots: WhenAcrossSlots,
     pub(crate) files: Files,
 }
 
@@ -84,6 +88,7 @@ impl Address {
             deadline: tollway_remote::Options::default().deadline,
             denials: DENIALS_MAX,
             layout: Layout::default(),
+            across_slots: WhenAcrossSlots::default(),
             files: Files::default(),
         };
         if tls && cfg!(not(feature = "tls")) {
@@ -96,6 +101,21 @@ impl Address {
         Ok(address)
     }
 
+    /// Whether it refuses takes whose accounts are in different slots.
+    pub fn refuses_across_slots(&self) -> bool {
+        self.is_divided() && self.across_slots == WhenAcrossSlots::Refuse
+    }
+
+    /// Whether it makes takes whose accounts are in different slots part by part.
+    pub fn undoes_across_slots(&self) -> bool {
+        self.is_divided() && self.across_slots == WhenAcrossSlots::Undo
+    }
+
+    /// Whether accounts are in different slots.
+    pub(crate) fn is_divided(&self) -> bool {
+        self.kind == Kind::Cluster && !Keys::new(&self.prefix, 0).in_one_slot()
+    }
+
     fn set(&mut self, name: &str, value: &str) -> Result<(), StoreError> {
         let value = decoded(value)?;
         match name {
@@ -103,6 +123,7 @@ impl Address {
             "deadline" => self.deadline = read_span(&value).map_err(wrong)?.into(),
             "denials" => self.denials = read_denials(&value)?,
             "layout" => self.layout = read_layout(&value, &self.kind)?,
+            "across_slots" => self.across_slots = read_across_slots(&value, &self.kind)?,
             "ca" if self.tls => self.files.ca = Some(value.into()),
             "cert" if self.tls => self.files.cert = Some(value.into()),
             "key" if self.tls => self.files.key = Some(value.into()),
@@ -110,7 +131,7 @@ impl Address {
                 return Err(wrong(format!("`{name}` needs a URL that begins with rediss")));
             }
             _ => {
-                let known = "prefix, deadline, denials, layout, ca, cert and key";
+                let known = "prefix, deadline, denials, layout, across_slots, ca, cert and key";
                 return Err(wrong(format!("a store in Redis has no option {name:?}; there are {known}")));
             }
         }
@@ -183,6 +204,19 @@ fn read_layout(text: &str, kind: &Kind) -> Result<Layout, StoreError> {
     }
 }
 
+/// One server has no slots, and what would have no effect is probably a mistake.
+fn read_across_slots(text: &str, kind: &Kind) -> Result<WhenAcrossSlots, StoreError> {
+    match text {
+        "undo" | "refuse" if *kind != Kind::Cluster => Err(wrong(
+            "only a Cluster has slots: leave `across_slots` out, or begin the URL with redis+cluster://"
+                .into(),
+        )),
+        "undo" => Ok(WhenAcrossSlots::Undo),
+        "refuse" => Ok(WhenAcrossSlots::Refuse),
+        _ => Err(wrong(format!("across_slots is undo or refuse, not {text:?}"))),
+    }
+}
+
 fn read_denials(text: &str) -> Result<Duration, StoreError> {
     let denials = Duration::from(read_span(text).map_err(wrong)?);
     if denials > DENIALS_MAX {
@@ -243,6 +277,17 @@ mod tests {
     }
 
     #[test]
+    fn only_a_cluster_without_a_tag_refuses_takes_across_slots() {
+        let refuses = |url: &str| Address::parse(url).unwrap().refuses_across_slots();
+        assert!(refuses("redis+cluster://h") && refuses("redis+cluster://h?across_slots=refuse"));
+        let undone = Address::parse("redis+cluster://h?across_slots=undo").unwrap();
+        assert!(undone.undoes_across_slots() && !undone.refuses_across_slots());
+        for url in ["redis://h", "redis+sentinel://h/m", "redis+cluster://h?prefix=%7Bone%7D:"] {
+            assert!(!refuses(url), "{url}");
+        }
+    }
+
+    #[test]
     fn errors_do_not_show_the_password() {
         for url in [
             "redis:/h",
@@ -259,6 +304,8 @@ mod tests {
             "redis+sentinel://ann:secret@h",
             "redis://ann:secret@h?layout=colonnes",
             "redis+cluster://ann:secret@h?layout=consumers",
+            "redis+cluster://ann:secret@h?across_slots=maybe",
+            "redis://ann:secret@h?across_slots=undo",
         ] {
             let error = Address::parse(url).unwrap_err();
             assert!(!error.message.contains("secret"), "{error}");

@@ -48,8 +48,8 @@ pub(crate) fn answered(code: &str, detail: &str) -> StoreError {
             said(Fault::Store, Retry::Useless, advice)
         }
         "CROSSSLOT" => {
-            let advice = "; on a Cluster a take over several subjects needs their lines in one slot: give the store a \
-                          prefix with a hash tag, as in prefix={shared}:";
+            let advice = "; on a Cluster a take needs its accounts in one slot: write `slot = \"NAME\"` with the same \
+                          name under each of its policies";
             said(Fault::Caller, Retry::Useless, advice)
         }
         // Our script's word for a limit of a kind that it does not know. Not the store's fault, so that no fallback grants.

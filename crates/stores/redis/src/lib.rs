@@ -14,7 +14,7 @@
 //!
 //! | key | value | expires |
 //! |---|---|---|
-//! | `tollway:1:{s:SUBJECT}:POLICY` | an account, packed | when it no longer counts |
+//! | `tollway:1:{s:SUBJECT}:POLICY`, or as the policy's slot says | an account, packed | when it no longer counts |
 //! | `tollway:1:answers:WRITER` | the answers of one process that it has not read yet, as far as the store knows | 60 s |
 //! | `tollway:1:{s:SUBJECT}:POLICY:WRITER` | on a Cluster in its place: the last answer of one process on that account | 60 s |
 //! | `tollway:1:{o:NUMBER}:POLICY` | an account that subjects share which were new when the server was full | like another one |
@@ -24,6 +24,7 @@
 //! With `?layout=consumers`, counts lie in keys that a system already running counts in, too: see `consumers/mod.rs`.
 
 mod account_list;
+mod across_slots;
 mod address;
 mod call_batch;
 mod clock;
@@ -38,6 +39,7 @@ mod memory_watch;
 mod operation;
 mod pack;
 mod primary;
+mod refusal;
 mod reply;
 mod request;
 mod room;

@@ -84,7 +84,7 @@ impl RedisLink {
         let open = sent_calls.iter().filter(|sent| sent.result.is_none());
         let new_keys = self.room.new_keys(open.map(|sent| &*sent.call));
         let apart = connection.has_nodes() && !self.requests.keys.in_one_slot();
-        let slots = if apart { Slots::OfSubject } else { Slots::One };
+        let slots = if apart { Slots::OfAccount } else { Slots::One };
         let now = self.test_clock.as_ref().map(|clock| clock.now());
         let batches = CallBatch::all(sent_calls, connection.has_nodes());
         let sending = Sending { new_keys, slots, now };

@@ -109,13 +109,17 @@ impl Requests {
         });
         let mut keys: Vec<String> = match turn {
             Some(_) => vec![self.keys.answers()],
-            None => calls.iter().map(|call| self.keys.writer(call.tag.account())).collect(),
+            None => {
+                calls.iter().filter_map(|call| tagged(call)).map(|charge| self.keys.writer(charge)).collect()
+            }
         };
-        keys.extend(tables.accounts.iter().map(|account| self.keys.account(account)));
+        keys.extend(tables.charges.iter().map(|charge| self.keys.account(charge)));
         if sending.new_keys != NewKeys::Make {
-            keys.extend(tables.accounts.iter().map(|account| {
-                self.keys.shared_account(number(&account.subject, sending.slots), &account.policy)
-            }));
+            keys.extend(
+                tables.charges.iter().map(|charge| {
+                    self.keys.shared_account(number(charge, sending.slots), charge.policy.name())
+                }),
+            );
         }
         Request { keys, packed: packer.finish(), accounts: tables.accounts }
     }
@@ -195,19 +199,29 @@ fn pack_call(
     });
 }
 
+/// The charge whose account is the tag of the call: all of its operations have one. While a policy's slot is changing, the
+/// first of them decides where its account is.
+pub(crate) fn tagged(call: &Call) -> Option<&Charge> {
+    let tag = call.tag.account();
+    let is_tag = |charge: &&Charge| *charge.policy.name() == tag.policy && charge.subject == tag.subject;
+    call.operations.iter().flat_map(|operation| &operation.charges).find(is_tag)
+}
+
 /// The accounts and policies of a request, each once. The script counts from 1; the keys of answers come first.
 pub(crate) struct RequestTables<'a> {
     /// How many keys of answers there are.
     answers: usize,
     accounts: Vec<AccountKey>,
+    /// The first charge of each account: its policy says which slot the account is in.
+    charges: Vec<&'a Charge>,
     index_of: HashMap<(&'a Name, &'a Subject), usize>,
     policies: Vec<&'a Arc<Policy>>,
 }
 
 impl<'a> RequestTables<'a> {
     fn of(calls: &[&'a Call], answers: usize) -> Self {
-        let mut tables =
-            Self { answers, accounts: Vec::new(), index_of: HashMap::new(), policies: Vec::new() };
+        let (accounts, charges, policies) = (Vec::new(), Vec::new(), Vec::new());
+        let mut tables = Self { answers, accounts, charges, index_of: HashMap::new(), policies };
         let runs = calls.iter().flat_map(|call| runs(&call.operations));
         for charge in runs.filter_map(|run| run.first()).flat_map(|operation| &operation.charges) {
             if tables.policy(charge).is_none() {
@@ -215,7 +229,8 @@ impl<'a> RequestTables<'a> {
             }
             let (policy, subject) = (charge.policy.name(), &charge.subject);
             tables.index_of.entry((policy, subject)).or_insert_with(|| {
-                tables.accounts.push(AccountKey { policy: policy.clone(), subject: subject.clone() });
+                tables.accounts.push(charge.key());
+                tables.charges.push(charge);
                 tables.accounts.len() - 1
             });
         }

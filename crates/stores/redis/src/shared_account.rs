@@ -6,7 +6,7 @@
 
 use std::sync::LazyLock;
 
-use tollway_core::{Fingerprint, Policy, Span, Subject};
+use tollway_core::{Charge, Fingerprint, Policy, Span, Subject};
 
 use crate::keys::Keys;
 
@@ -21,19 +21,24 @@ const SLOTS: usize = 16_384;
 pub(crate) enum Slots {
     /// One server, or keys that all lie in one slot.
     One,
-    /// The slot of the subject, on a Cluster.
-    OfSubject,
+    /// The slot of the subject's own account, on a Cluster.
+    OfAccount,
 }
 
-/// The number of the account that this subject shares: the same in every process.
-pub(crate) fn number(subject: &Subject, slots: Slots) -> u32 {
+/// The number of the account that the subject of this charge shares: the same in every process.
+pub(crate) fn number(charge: &Charge, slots: Slots) -> u32 {
     match slots {
-        Slots::One => Fingerprint::new().text(subject.as_str()).half() % SHARED_ACCOUNTS,
-        Slots::OfSubject => {
-            let slot = slot(Keys::tag(subject).as_bytes());
+        Slots::One => number_on_one_server(&charge.subject),
+        Slots::OfAccount => {
+            let slot = slot(Keys::tag(charge).as_bytes());
             NUMBER_IN_SLOT.get(slot).copied().unwrap_or_default()
         }
     }
+}
+
+/// The same where all keys are on one server.
+pub(crate) fn number_on_one_server(subject: &Subject) -> u32 {
+    Fingerprint::new().text(subject.as_str()).half() % SHARED_ACCOUNTS
 }
 
 /// How long what an account of this policy holds can matter.
@@ -58,7 +63,7 @@ static NUMBER_IN_SLOT: LazyLock<Vec<u32>> = LazyLock::new(|| {
 });
 
 /// The slot of a hash tag, as a Cluster computes it: CRC-16 (XMODEM).
-fn slot(tag: &[u8]) -> usize {
+pub(crate) fn slot(tag: &[u8]) -> usize {
     let step = |crc: u16| if crc & 0x8000 == 0 { crc << 1 } else { (crc << 1) ^ 0x1021 };
     let crc =
         tag.iter().fold(0u16, |crc, byte| (0..8).fold(crc ^ (u16::from(*byte) << 8), |crc, _| step(crc)));
@@ -68,6 +73,8 @@ fn slot(tag: &[u8]) -> usize {
 #[cfg(test)]
 #[allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
 
     #[test]
@@ -80,11 +87,16 @@ mod tests {
     #[test]
     fn shared_account_is_in_the_slot_of_its_subject() {
         let mut seen = std::collections::HashSet::new();
+        let policy = Policy::new("p", ["1 / day"]).unwrap();
+        let (by_subject, by_name) =
+            (Arc::new(policy.clone()), Arc::new(policy.with_cluster_slot("checkout".parse().unwrap())));
         for id in 0..20_000 {
             let subject = Subject::new(&format!("consumer {id}")).unwrap();
-            let there = number(&subject, Slots::OfSubject);
-            assert_eq!(slot(format!("o:{there}").as_bytes()), slot(Keys::tag(&subject).as_bytes()));
-            seen.insert(number(&subject, Slots::One));
+            let policy = if id % 2 == 0 { &by_subject } else { &by_name };
+            let charge = Charge::new(Arc::clone(policy), subject);
+            let there = number(&charge, Slots::OfAccount);
+            assert_eq!(slot(format!("o:{there}").as_bytes()), slot(Keys::tag(&charge).as_bytes()));
+            seen.insert(number(&charge, Slots::One));
         }
         assert_eq!(seen.len(), SHARED_ACCOUNTS as usize);
     }

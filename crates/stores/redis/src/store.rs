@@ -12,18 +12,22 @@ use tollway_core::{
 use tollway_remote::{Link, Options, Remote};
 
 use crate::account_list;
+use crate::across_slots::AcrossSlots;
 use crate::address::{Address, Kind, Layout};
 use crate::connection::Connections;
 use crate::consumers::{self, ConsumersLink};
 use crate::error::wrong;
 use crate::keys::Keys;
 use crate::link::RedisLink;
+use crate::refusal::refuse;
 use crate::room::Room;
 use crate::settings::RedisSettings;
 
 /// A store in Redis.
 pub struct RedisStore {
-    remote: Remote,
+    remote: Arc<Remote>,
+    /// Present if the store is divided into slots.
+    across_slots: Option<AcrossSlots<Remote>>,
     settings: RedisSettings,
     pub(crate) layout: Layout,
     /// Makes the keys of accounts, if they can be listed: `SCAN` sees only one node of a Cluster.
@@ -72,8 +76,12 @@ impl RedisStore {
         let keys = Keys::new(&address.prefix, 0);
         let settings = RedisSettings::start(&keys, address.layout, connections).map_err(no_thread)?;
         let remote = Remote::start("tollway-redis", Arc::new(link), options).map_err(no_thread)?;
+        let remote = Arc::new(remote);
+        let across_slots =
+            address.is_divided().then(|| AcrossSlots::new(Arc::clone(&remote), address.across_slots));
         let can_list = address.layout == Layout::Lines && !matches!(address.kind, Kind::Cluster);
-        Ok(Self { remote, settings, layout: address.layout, listed: can_list.then_some(keys), room })
+        let listed = can_list.then_some(keys);
+        Ok(Self { remote, across_slots, settings, layout: address.layout, listed, room })
     }
 }
 
@@ -102,9 +110,12 @@ impl Store for RedisStore {
         if self.layout == Layout::Consumers
             && let Err(error) = batch.iter().try_for_each(consumers::check)
         {
-            return consumers::refuse(&self.remote, error);
+            return refuse(&*self.remote, error);
         }
-        self.remote.apply(batch)
+        match &self.across_slots {
+            Some(across_slots) => across_slots.apply(batch),
+            None => self.remote.apply(batch),
+        }
     }
 
     fn settings(&self) -> Option<&dyn Settings> {

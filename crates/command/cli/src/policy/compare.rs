@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde::Serialize;
 use tollway::core::Calendar;
-use tollway::{Config, Limit, Policy};
+use tollway::{Config, Limit, Policy, StoreUrl};
 
 use crate::failure::Failure;
 use crate::humanize::{count, span};
@@ -50,8 +50,18 @@ pub(super) fn compare(path: &Path, old: &Config, new: &Config) -> Changes {
         let limits_in = |config: &Config| {
             config.policy(policy.name().as_str()).map(|policy| policy.limits().to_vec()).unwrap_or_default()
         };
+        let slot_in = |config: &Config| {
+            config.policy(policy.name().as_str()).map(|policy| policy.cluster_slot().clone())
+        };
+        let slots = slot_in(old).zip(slot_in(new));
+        let slot_changed = is_redis(new) && slots.is_some_and(|(old, new)| old != new);
         let (old, new) = (limits_in(old), limits_in(new));
         let mut changes = compare_limits(policy, &old, &new);
+        if slot_changed {
+            changes
+                .iter_mut()
+                .for_each(|change| change.elsewhere("the slot changed: its accounts have other keys"));
+        }
         if old.is_empty() || new.is_empty() {
             changes.iter_mut().for_each(|change| change.what = Some("with its policy".to_owned()));
         }
@@ -59,9 +69,13 @@ pub(super) fn compare(path: &Path, old: &Config, new: &Config) -> Changes {
     }
     let store_changed = store_change(old, new);
     if store_changed.is_some() {
-        limits.iter_mut().for_each(Change::in_another_store);
+        limits.iter_mut().for_each(|change| change.elsewhere("the store changed"));
     }
     Changes { file: path.display().to_string(), store_changed, limits }
+}
+
+fn is_redis(config: &Config) -> bool {
+    matches!(config.store(), Some(StoreUrl::Redis(_)))
 }
 
 fn store_change(old: &Config, new: &Config) -> Option<String> {
@@ -176,10 +190,11 @@ impl Changes {
 }
 
 impl Change {
-    fn in_another_store(&mut self) {
+    /// The usage so far is kept where it is not asked for again.
+    fn elsewhere(&mut self, why: &str) {
         if matches!(self.verdict, Effect::Unchanged | Effect::KeepsCounting) {
             self.verdict = Effect::StartsAnew;
-            self.what = Some("the store changed".to_owned());
+            self.what = Some(why.to_owned());
         }
     }
 

@@ -2,7 +2,7 @@
 
 use jiff::tz::TimeZone;
 use tollway::config::{Api, ApiRate, RateSettings, SharedBy};
-use tollway::core::{Algorithm, Calendar, WhenStoreFails, Zone};
+use tollway::core::{Algorithm, Calendar, ClusterSlot, WhenStoreFails, Zone};
 use tollway::{Limit, Policy, Span, StoreUrl, Timestamp};
 use tollway_server::{DescriptorRule, DescriptorTarget, EntryPattern, SubjectPiece, SubjectTemplate};
 
@@ -161,6 +161,13 @@ pub(super) fn policy(policy: &Policy) -> String {
         let most = count(most.get());
         parts.push(format!("in Redis, each process makes at most {most} accounts in the longest period"));
     }
+    match policy.cluster_slot() {
+        ClusterSlot::Subject => {}
+        ClusterSlot::Named(name) => parts.push(format!("on a Redis Cluster, all accounts are in the slot {name}")),
+        ClusterSlot::SubjectPrefix(separator) => parts.push(format!(
+            "on a Redis Cluster, the accounts of subjects with the same part before {separator:?} are in one slot"
+        )),
+    }
     parts.join("; ")
 }
 
@@ -174,6 +181,10 @@ pub(super) fn store(store: Option<&StoreUrl>) -> String {
             format!("{url}, separate in each process; commands need a lasting store, e.g. --store file:PATH")
         }
         SharedBy::Machine => format!("{url}, shared by the processes of this machine"),
+        SharedBy::Network if url.undoes_across_slots() => format!(
+            "{url}, shared by all machines. A take over several slots is made part by part and undone if one part denies: \
+             never over a limit, but a denial may cost others a moment, and such a take never books a place in a queue"
+        ),
         SharedBy::Network => format!("{url}, shared by all machines"),
     }
 }

@@ -65,7 +65,7 @@ fn every_warning_has_advice() {
     let home = Home::with_config(WARNINGS);
     let (exit, answer, beside) = home.run(&["policy", "check"]);
     golden("policy_warnings.txt", &beside);
-    assert!(answer.ends_with("valid, with 20 warnings\n"), "{answer}");
+    assert!(answer.ends_with("valid, with 21 warnings\n"), "{answer}");
     assert_eq!(exit, 0);
 }
 
@@ -142,6 +142,45 @@ fn changed_store_resets_every_limit() {
     let expected = "compared with old.toml\n  the store changed: memory: -> none\n  \
                     a.requests_per_second  resets: the store changed\n\nvalid, no warnings\n";
     assert_eq!(answer, expected);
+}
+
+/// B1: accounts in another slot have other keys. What cannot share one is refused before anything runs, by every command that
+/// reads the file, unless such takes are undone.
+#[test]
+fn slots_of_a_cluster_are_checked() {
+    let config = |store: &str, slots: [&str; 2]| {
+        let [a, b] =
+            slots.map(|slot| if slot.is_empty() { String::new() } else { format!("slot = '{slot}'\n") });
+        format!(
+            "[store]\nurl = 'redis+cluster://127.0.0.1:1'\n{store}[policies.a]\nlimits = ['9 / minute']\n{a}\
+             [policies.b]\nlimits = ['9 / minute']\n{b}[pipelines.p]\nengine = 'sqlite:p.db'\n\
+             [[pipelines.p.stages]]\nname = 'only'\nhandler = {{ command = ['true'] }}\n\
+             take = {{ a = {{ requests = 1 }}, b = {{ requests = 1 }} }}\n"
+        )
+    };
+    let home = Home::with_config(&config("", ["shop", ""]));
+    for command in [&["policy", "check"][..], &["serve"], &["doctor"]] {
+        let (exit, _, beside) = home.run(command);
+        assert_eq!(exit, 78, "{command:?}: {beside}");
+        let flat = beside.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(flat.contains("policies a and b cannot be taken together"), "{command:?}: {beside}");
+        assert!(flat.contains("`slot = \"shop\"` under both [policies.a] and [policies.b]"), "{beside}");
+    }
+    for slots in [["shop", "shop"], ["", ""], ["subject-prefix:/", "subject-prefix:/"]] {
+        home.write("tollway.toml", &config("", slots));
+        let (exit, _, beside) = home.run(&["policy", "check"]);
+        assert_eq!(exit, 0, "{slots:?}: {beside}");
+    }
+    home.write("old.toml", &config("", ["", ""]));
+    let (_, answer, _) = home.run(&["policy", "check", "--against", "old.toml", "--quiet"]);
+    assert!(answer.contains("a.requests_per_minute  resets: the slot changed"), "{answer}");
+    home.write("tollway.toml", &config("across_slots = 'undo'\n", ["shop", ""]));
+    let (exit, answer, beside) = home.run(&["policy", "check"]);
+    assert_eq!(exit, 0, "{beside}");
+    assert!(answer.contains("a denial may cost others a moment"), "{answer}");
+    home.write("tollway.toml", "[store]\nurl = 'redis://h'\nacross_slots = 'undo'\n");
+    let (exit, _, beside) = home.run(&["policy", "check"]);
+    assert!(exit == 78 && beside.contains("only a Cluster has slots"), "{beside}");
 }
 
 #[test]

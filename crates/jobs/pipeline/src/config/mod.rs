@@ -148,7 +148,7 @@ impl FromConfig for ConfigWithPipelines {
 /// Reads `[pipelines]` of a config file whose limits are read already. Sorted by name.
 pub fn read_pipelines(root: &mut Section<'_>, limits: &Config) -> Vec<PipelineConfig> {
     let policies: Vec<&str> = root.names("policies").iter().map(|name| *name.get_ref()).collect();
-    let known = take::Policies { names: &policies, limits };
+    let known = take::Policies { names: &policies, limits, subject: &Subject::SHARED };
     let read = |(name, section): (toml::Spanned<&str>, Section<'_>)| {
         let named = Name::new(name.get_ref());
         let named = named.map_err(|error| {
@@ -168,7 +168,9 @@ fn read(mut section: Section<'_>, policies: &take::Policies<'_>) -> Option<Pipel
     let engine = engine::read(&mut section);
     let concurrency = values::whole(&mut section, "concurrency", 1..=stage::CONCURRENCY_MAX, "100");
     let subject = read_subject(&mut section);
-    let stages = read_stages(&mut section, policies);
+    let shared = Subject::SHARED;
+    let of_subject = take::Policies { subject: subject.as_ref().unwrap_or(&shared), ..*policies };
+    let stages = read_stages(&mut section, &of_subject);
     if let (Some(EngineUrl::Sqs(url)), Some(stages)) = (&engine, &stages)
         && let Some(queue) = url.shared_queue(stages)
     {

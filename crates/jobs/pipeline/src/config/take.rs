@@ -2,6 +2,7 @@
 
 use tollway::Config;
 use tollway_config::{DeValue, Section, type_words};
+use tollway_core::Subject;
 use tollway_core::bounds::AMOUNT_MAX;
 
 use super::did_you_mean;
@@ -14,6 +15,8 @@ pub(super) struct Policies<'a> {
     /// Every name, also of a policy with mistakes in it.
     pub(super) names: &'a [&'a str],
     pub(super) limits: &'a Config,
+    /// Whom the takes of the pipeline count for.
+    pub(super) subject: &'a Subject,
 }
 
 /// Reads `take`; without the key, a job takes nothing.
@@ -51,6 +54,10 @@ pub(super) fn read(section: &mut Section<'_>, policies: &Policies<'_>) -> Option
                 }
             }
         }
+    }
+    let names = table.keys().map(|policy| &**policy.get_ref());
+    if let Some(conflict) = policies.limits.slot_conflict(names, policies.subject) {
+        section.problem("take", conflict.to_string(), &conflict.advice());
     }
     JobCost::new(amounts).map_err(|error| section.problem("take", error.to_string(), "")).ok()
 }

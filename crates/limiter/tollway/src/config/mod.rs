@@ -28,7 +28,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use tollway_config::{FromConfig, Section};
-use tollway_core::{Name, Policy};
+use tollway_core::{Charge, Name, Policy, SlotConflict, Subject};
 
 pub use api::{
     Api, ApiAccounts, ApiEndpoint, ApiGateway, ApiHeader, ApiHeaderError, ApiRate, BACKOFF_CODES_DEFAULT,
@@ -115,6 +115,20 @@ impl Config {
             self.policies.insert(place, policy);
         }
         self
+    }
+
+    /// Why one take under all of these policies for this subject cannot be made, if the store is a Redis Cluster that keeps
+    /// their accounts in different slots. Names that the config does not have are ignored.
+    pub fn slot_conflict<'a>(
+        &self,
+        policies: impl IntoIterator<Item = &'a str>,
+        subject: &Subject,
+    ) -> Option<SlotConflict> {
+        self.store.as_ref().filter(|store| store.refuses_across_slots())?;
+        let policies = policies.into_iter().filter_map(|name| self.policy(name));
+        let charges: Vec<Charge> =
+            policies.map(|policy| Charge::new(Arc::clone(policy), subject.clone())).collect();
+        SlotConflict::among(&charges)
     }
 
     /// The policies, sorted by name.

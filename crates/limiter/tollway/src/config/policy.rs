@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use tollway_config::{DeValue, Section, Spanned};
 use tollway_core::bounds::{WAIT_DEFAULT, WAIT_MAX};
-use tollway_core::{Lease, LocalShare, LocalShareError, Name, NameError, Policy, Span};
+use tollway_core::{
+    ClusterSlot, ClusterSlotError, Lease, LocalShare, LocalShareError, Name, NameError, Policy, Span,
+};
 
 use super::limits;
 use crate::source::{
@@ -29,7 +31,7 @@ pub(super) fn read(
     let local_share = read_local_share(&mut section);
     let subjects_max = read_subjects_max(&mut section);
     let source = read_source(&mut section);
-    section.not_yet("slot");
+    let cluster_slot = read_slot(&mut section);
 
     let policy = named.zip(limits).and_then(|(name, limits)| {
         let policy = Policy::of_limits(name, limits);
@@ -43,7 +45,8 @@ pub(super) fn read(
         .with_when_store_fails(when_store_fails.unwrap_or_default())
         .with_local_share(local_share.unwrap_or_default())
         .with_lease(lease.unwrap_or_default())
-        .with_subjects_max(subjects_max);
+        .with_subjects_max(subjects_max)
+        .with_cluster_slot(cluster_slot.unwrap_or_default());
     let source = source.map(|(url, every)| PolicySource { policy: policy.name().clone(), url, every });
     Some((Arc::new(policy), source))
 }
@@ -88,6 +91,15 @@ fn read_subjects_max(section: &mut Section<'_>) -> Option<NonZeroU64> {
         );
     }
     most
+}
+
+/// Where a Cluster keeps the policy's accounts.
+fn read_slot(section: &mut Section<'_>) -> Option<ClusterSlot> {
+    let text = section.string("slot", "checkout")?;
+    text.get_ref()
+        .parse()
+        .map_err(|error: ClusterSlotError| section.problem("slot", error.to_string(), ""))
+        .ok()
 }
 
 /// Where the amounts are kept, and how often they are read.

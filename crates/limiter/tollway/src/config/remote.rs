@@ -35,6 +35,13 @@ impl RemoteUrl {
         }
     }
 
+    /// The same with one more parameter, which the caller checks.
+    pub(super) fn with_parameter(mut self, name: &str, value: &str) -> Self {
+        let before = if self.written.contains('?') { '&' } else { '?' };
+        self.written.push_str(&format!("{before}{name}={value}"));
+        self
+    }
+
     /// The path of the password's file, to let it start at the config's folder.
     pub fn password_path_mut(&mut self) -> Option<&mut PathBuf> {
         self.password.as_mut().and_then(SecretSource::path_mut)

@@ -13,6 +13,12 @@ use super::store_kind::StoreKind;
 /// The most accounts that `memory:?lines=N` accepts.
 pub const MEMORY_LINES_MAX: usize = 1_000_000_000;
 
+/// The key of `[store]`, and the parameter of a URL, that says what becomes of takes over several slots.
+const ACROSS_SLOTS: &str = "across_slots";
+
+/// Its values.
+const WHEN_ACROSS_SLOTS: [(&str, &str); 2] = [("refuse", "refuse"), ("undo", "undo")];
+
 /// The URL of a store.
 ///
 /// ```
@@ -59,6 +65,53 @@ impl StoreUrl {
             Self::Memory { .. } | Self::File(_) | Self::DynamoDb(_) => {
                 Err("only Redis and Postgres have a password: remove it".to_owned())
             }
+        }
+    }
+
+    /// The same, doing this with takes whose accounts are in different slots of a Cluster.
+    fn with_across_slots(self, value: &str) -> Result<Self, String> {
+        match self {
+            Self::Redis(url) => {
+                let url = url.with_parameter(ACROSS_SLOTS, value);
+                url.expose().parse::<Self>().map_err(|error| error.to_string())?;
+                Ok(Self::Redis(url))
+            }
+            Self::Memory { .. } | Self::File(_) | Self::Postgres(_) | Self::DynamoDb(_) => {
+                Err("only a Redis Cluster has slots: remove it".to_owned())
+            }
+        }
+    }
+
+    /// Whether it is a Redis Cluster that refuses takes whose accounts are in different slots.
+    #[cfg(feature = "redis")]
+    pub fn refuses_across_slots(&self) -> bool {
+        self.redis().is_some_and(|address| address.refuses_across_slots())
+    }
+
+    /// There is none in this build.
+    #[cfg(not(feature = "redis"))]
+    pub fn refuses_across_slots(&self) -> bool {
+        false
+    }
+
+    /// Whether it is a Redis Cluster that makes such takes part by part, and undoes them if one part denies.
+    #[cfg(feature = "redis")]
+    pub fn undoes_across_slots(&self) -> bool {
+        self.redis().is_some_and(|address| address.undoes_across_slots())
+    }
+
+    /// There is none in this build.
+    #[cfg(not(feature = "redis"))]
+    pub fn undoes_across_slots(&self) -> bool {
+        false
+    }
+
+    /// What the URL of a Redis says.
+    #[cfg(feature = "redis")]
+    fn redis(&self) -> Option<tollway_redis::Address> {
+        match self {
+            Self::Redis(url) => tollway_redis::Address::parse(url.expose()).ok(),
+            _ => None,
         }
     }
 
@@ -169,7 +222,8 @@ pub(super) fn read_memory(rest: &str) -> Result<StoreUrl, String> {
 /// The store, unless something is wrong with it; that is in the report then.
 pub(super) fn read(mut section: Section<'_>) -> Option<StoreUrl> {
     let password = SecretSource::of_key(&mut section, "password", "env:REDIS_PASSWORD");
-    if section.has("password") {
+    let across_slots = section.choice(ACROSS_SLOTS, &WHEN_ACROSS_SLOTS);
+    if section.has("password") || section.has(ACROSS_SLOTS) {
         section.required("url", "\"redis://USER@HOST\"");
     }
     let url = section.string("url", "memory:");
@@ -182,6 +236,13 @@ pub(super) fn read(mut section: Section<'_>) -> Option<StoreUrl> {
         (Some(store), Some(password)) => {
             let with_password = StoreUrl::with_password(store, password);
             with_password.map_err(|message| section.problem("password", message, "")).ok()
+        }
+        (store, _) => store,
+    };
+    let store = match (store, across_slots) {
+        (Some(store), Some(value)) => {
+            let with_value = StoreUrl::with_across_slots(store, value);
+            with_value.map_err(|message| section.problem(ACROSS_SLOTS, message, "")).ok()
         }
         (store, _) => store,
     };

@@ -55,8 +55,10 @@ impl Registry {
     /// Puts these policies in force.
     pub(crate) fn replace(&self, policies: impl IntoIterator<Item = Arc<Policy>>) {
         let mut inputs = self.inputs();
-        inputs.given = policies.into_iter().map(|policy| (policy.name().clone(), policy)).collect();
+        let given = policies.into_iter().map(|policy| (policy.name().clone(), policy)).collect();
+        let before = std::mem::replace(&mut inputs.given, given);
         self.warn_of_idle_bounds(&inputs);
+        warn_of_moved_accounts(&before, &inputs.given);
         self.put_in_force(&inputs);
     }
 
@@ -212,6 +214,20 @@ impl PolicyInputs {
                 Arc::clone(policy)
             }
         }
+    }
+}
+
+/// A policy whose slot changed begins with nothing used in its new one, and what is used in the old one is not asked for again.
+fn warn_of_moved_accounts(before: &HashMap<Name, Arc<Policy>>, after: &HashMap<Name, Arc<Policy>>) {
+    for (name, policy) in after {
+        let Some(old) = before.get(name).filter(|old| old.cluster_slot() != policy.cluster_slot()) else {
+            continue;
+        };
+        tracing::warn!(
+            event = "RateLimiterSlotChanged", policy = %name, from = %old.cluster_slot(), to = %policy.cluster_slot(),
+            "`slot` has changed: in Redis every account of the policy starts with nothing used, so its limits may be granted \
+             twice in their current periods"
+        );
     }
 }
 

@@ -47,6 +47,32 @@ fn every_key_reaches_its_policy_however_it_is_spelt() {
     assert_eq!(policy(&config, "slots").when_store_fails(), WhenStoreFails::Local);
 }
 
+/// B1: a policy's slot and what becomes of takes over several; text of callers has no part in it.
+#[test]
+#[cfg(feature = "redis")]
+fn slots_are_read_and_what_cannot_share_one_is_found() {
+    let config = |store: &str| {
+        let policies = "[policies.a]\nlimits = ['9 / day']\nslot = 'shop'\n[policies.b]\nlimits = ['9 / day']\n\
+                        [policies.c]\nlimits = ['9 / day']\nslot = 'subject-prefix:/'";
+        Config::parse(&format!("[store]\nurl = 'redis+cluster://h'\n{store}{policies}")).unwrap()
+    };
+    let refuses = config("");
+    assert_eq!(policy(&refuses, "a").cluster_slot().to_string(), "shop");
+    assert_eq!(policy(&refuses, "c").cluster_slot().to_string(), "subject-prefix:/");
+    let subject = |text: &str| tollway_core::Subject::new(text).unwrap();
+    let conflict = refuses.slot_conflict(["a", "b"], &subject("ann")).unwrap();
+    assert!(
+        conflict.advice().starts_with("write `slot = \"shop\"` under both [policies.a] and [policies.b]")
+    );
+    assert_eq!(refuses.slot_conflict(["b", "c"], &subject("ann")), None);
+    assert!(refuses.slot_conflict(["b", "c"], &subject("acme/ann")).is_some());
+    let undoes = config("across_slots = 'undo'\n");
+    assert_eq!(undoes.slot_conflict(["a", "b"], &subject("ann")), None);
+    let (refuses, undoes) = (refuses.store().unwrap(), undoes.store().unwrap());
+    assert!(refuses.refuses_across_slots() && !undoes.refuses_across_slots() && undoes.undoes_across_slots());
+    assert!(!"redis+cluster://h?prefix=%7Bone%7D:".parse::<StoreUrl>().unwrap().refuses_across_slots());
+}
+
 /// D3: one registry of APIs with five rate settings; numbers are kept exactly.
 #[test]
 fn apis_are_read_and_kept() {

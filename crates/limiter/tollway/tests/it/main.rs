@@ -1,6 +1,8 @@
 //! The limiter as programs use it, one module a subject. One program, so that it is linked once.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
+#[cfg(feature = "redis")]
+mod across_slots;
 mod adhoc;
 mod after_the_caller;
 mod apis;

@@ -8,6 +8,7 @@ use tollway_core::{
 };
 
 use super::lab::{Permit, at, fresh_name, fresh_permit};
+use super::profile::{Placing, Profile};
 use crate::Random;
 
 /// Limits to draw from; `N` is replaced by an amount. Periods are short so that sequences cross many edges.
@@ -46,13 +47,14 @@ pub(super) struct Generator {
     moments: Vec<Timestamp>,
     /// Versions of learned rates that were seen.
     versions: Vec<u64>,
+    profile: Profile,
 }
 
 impl Generator {
-    pub(super) fn new(seed: u64) -> Self {
+    pub(super) fn new(seed: u64, profile: Profile) -> Self {
         let mut random = Random::new(seed);
         let policies = (0..random.between(1, 3))
-            .map(|_| versions(&mut random).into_iter().map(Arc::new).collect())
+            .map(|_| versions(&mut random, profile).into_iter().map(Arc::new).collect())
             .collect();
         Self {
             random,
@@ -61,6 +63,7 @@ impl Generator {
             takes: Vec::new(),
             moments: Vec::new(),
             versions: vec![0],
+            profile,
         }
     }
 
@@ -82,7 +85,10 @@ impl Generator {
             65..75 => later(random.between(1, 30) * 1_000_000),
             75..79 => later(random.between(1, 90) * 60_000_000),
             79..81 => later(random.between(1, 40) * 3_600_000_000),
-            81..85 => now.minus(Span::from_micros(random.between(1, 3_000_000))),
+            // The parts of a take have the time of their own accounts, which differ once the clock went back.
+            81..85 if self.profile == Profile::Atomic => {
+                now.minus(Span::from_micros(random.between(1, 3_000_000)))
+            }
             _ if self.moments.is_empty() => now,
             _ => {
                 let moment = *random.pick(&self.moments);
@@ -111,7 +117,10 @@ impl Generator {
                 let action = Action::Preview(self.terms(None));
                 Operation { charges: self.charges(), action }
             }
-            5 if self.random.percent(50) => Operation { charges: self.charges(), action: Action::Reset },
+            // What is settled part by part is settled where nothing was reset.
+            5 if self.profile == Profile::Atomic && self.random.percent(50) => {
+                Operation { charges: self.charges(), action: Action::Reset }
+            }
             _ => self.take(),
         }
     }
@@ -171,8 +180,10 @@ impl Generator {
     }
 
     fn take(&mut self) -> Operation {
+        // Only one part knows the id, so it does not tell what else was taken under it.
+        let ids = if self.profile == Profile::Undo { 1_000_000 } else { 6 };
         let call =
-            self.random.percent(15).then(|| CallId::new(&format!("id-{}", self.random.below(6))).unwrap());
+            self.random.percent(15).then(|| CallId::new(&format!("id-{}", self.random.below(ids))).unwrap());
         Operation { charges: self.charges(), action: Action::Take(self.terms(call)) }
     }
 
@@ -184,7 +195,7 @@ impl Generator {
         if self.random.percent(30) {
             operation.charges.reverse();
         }
-        if self.random.percent(20) {
+        if self.random.percent(20) && !self.profile.splits(&operation) {
             operation.charges[0].cost = Some(self.cost(&operation.charges[0].policy.clone()));
         }
         operation
@@ -280,7 +291,7 @@ fn keep_newest<T>(list: &mut Vec<T>) {
 }
 
 /// A random policy, and later versions of its config: other amounts, one limit less, one more.
-fn versions(random: &mut Random) -> Vec<Policy> {
+fn versions(random: &mut Random, profile: Profile) -> Vec<Policy> {
     let count = random.between(1, 3);
     let texts: Vec<&str> = (0..count).map(|_| *random.pick(&LIMITS)).collect();
     let limits = |random: &mut Random, texts: &[&str]| -> Vec<Limit> {
@@ -296,6 +307,11 @@ fn versions(random: &mut Random) -> Vec<Policy> {
     let policy = Policy::of_limits(Name::new(&fresh_name()).unwrap(), first.clone()).unwrap();
     let policy = policy.with_edge(edge).with_shadow(random.percent(12)).with_forgetting(random.percent(12));
     let policy = policy.with_max_wait(max_wait).unwrap();
+    if profile == Profile::Undo {
+        let placing = if random.percent(50) { Placing::ByPolicy } else { Placing::BySubject };
+        // A denial that is found before anything is taken does not prolong the accounts of a lowered limit.
+        return vec![placing.place(policy)];
+    }
     let mut versions = vec![policy.clone()];
     let amounts: Vec<Limit> = first.iter().map(|limit| other_amount(random, limit)).collect();
     versions.push(policy.with_limits(amounts).unwrap());

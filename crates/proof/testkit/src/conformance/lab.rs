@@ -11,6 +11,7 @@ use tollway_core::{
     Outcome, PermitId, Policy, Reading, Refusal, Settled, Span, Store, Subject, Terms, Timestamp,
 };
 
+use super::profile::Placing;
 use crate::{Model, Rig, wait_for};
 
 /// A Thursday at midnight, the first of January 2026: the beginning of a second, a minute, an hour, a day, a month.
@@ -20,20 +21,22 @@ const START: Timestamp = Timestamp::from_secs(1_767_225_600);
 pub(super) struct Lab<'r> {
     rig: &'r dyn Rig,
     store: Arc<dyn Store>,
+    placing: Placing,
     now: Cell<Timestamp>,
     model: RefCell<Model>,
 }
 
 impl<'r> Lab<'r> {
-    pub(super) fn new(rig: &'r dyn Rig) -> Self {
-        let lab = Self { rig, store: rig.store(), now: Cell::new(START), model: RefCell::default() };
+    pub(super) fn new(rig: &'r dyn Rig, placing: Placing) -> Self {
+        let (store, now, model) = (rig.store(), Cell::new(START), RefCell::default());
+        let lab = Self { rig, store, placing, now, model };
         lab.set(START);
         lab
     }
 
     /// A policy with a unique name.
     pub(super) fn policy<const N: usize>(&self, limits: [&str; N]) -> Policy {
-        Policy::new(&fresh_name(), limits).expect("the scenario's limits are right")
+        self.placing.place(Policy::new(&fresh_name(), limits).expect("the scenario's limits are right"))
     }
 
     /// Sets the clock to this many seconds after the start.
@@ -52,7 +55,8 @@ impl<'r> Lab<'r> {
 
     /// Applies the operation to the store, and compares the answer with the model's.
     pub(super) fn apply(&self, operation: &Operation) -> Outcome {
-        let unclear = self.model.borrow().unclear(operation, self.now());
+        let profile = self.rig.profile();
+        let unclear = self.model.borrow().unclear(operation, self.now()) || profile.leaves_open(operation);
         let expected = self.model.borrow_mut().apply(operation, self.now());
         let answer = self.store.apply(std::slice::from_ref(operation));
         let mut outcomes = wait_for(answer).expect("the store answers");
@@ -61,7 +65,8 @@ impl<'r> Lab<'r> {
         if !unclear {
             let now = self.now();
             count_wait_from_account(&mut outcome, &expected, operation, now);
-            assert_eq!(outcome, expected, "at {now:?}, left the store, right the model: {operation}");
+            let compared = profile.as_expected(outcome.clone(), &expected, operation);
+            assert_eq!(compared, expected, "at {now:?}, left the store, right the model: {operation}");
         }
         outcome
     }

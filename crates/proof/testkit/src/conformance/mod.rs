@@ -1,15 +1,19 @@
 //! The conformance suite for stores: named scenarios, random sequences against the model, and threads.
 
+mod across_slots;
 mod concurrency;
 mod generator;
 mod lab;
+mod profile;
 mod scenarios;
 mod sequences;
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+pub use across_slots::rounds_across_slots;
 pub use concurrency::rounds;
+pub use profile::Profile;
 pub use scenarios::scenarios;
 pub use sequences::sequences;
 
@@ -95,7 +99,12 @@ pub fn run(rig: &dyn Rig) -> Result<Report, Failure> {
 pub fn run_with(rig: &dyn Rig, effort: Effort) -> Result<Report, Failure> {
     let scenarios = scenarios(rig)?.scenarios;
     let random = sequences(rig, effort.seed, effort.sequences)?;
-    let Report { rounds, calls, .. } = rounds(rig, effort.rounds)?;
+    let of_one = rounds(rig, effort.rounds)?;
+    let across = match rig.profile() {
+        Profile::Atomic => Report::default(),
+        Profile::Undo => rounds_across_slots(rig, effort.rounds)?,
+    };
+    let (rounds, calls) = (of_one.rounds + across.rounds, of_one.calls + across.calls);
     Ok(Report { scenarios, rounds, calls, ..random })
 }
 

@@ -48,7 +48,7 @@ impl<'r> Sequence<'r> {
             model: Model::new(),
             engine: PlainStore::checked(engine_clock.clone()),
             engine_clock,
-            generator: Generator::new(seed),
+            generator: Generator::new(seed, rig.profile()),
             steps: String::new(),
         }
     }
@@ -60,7 +60,7 @@ impl<'r> Sequence<'r> {
         for _ in 0..OPERATIONS {
             now = self.generator.next_time(now);
             let operation = self.generator.next_operation();
-            if self.model.unclear(&operation, now) {
+            if self.model.unclear(&operation, now) || self.rig.profile().leaves_open(&operation) {
                 continue;
             }
             let outcome = self.step(&operation, now);
@@ -86,7 +86,8 @@ impl<'r> Sequence<'r> {
         assert_eq!(checked, expected, "left the engine, right the model{steps}");
         let mut outcome = answer(&*self.store);
         count_wait_from_account(&mut outcome, &expected, operation, now);
-        assert_eq!(outcome, expected, "left the store, right the model{steps}");
+        let compared = self.rig.profile().as_expected(outcome.clone(), &expected, operation);
+        assert_eq!(compared, expected, "left the store, right the model{steps}");
         let _ = write!(self.steps, "\n  -> {outcome:?}");
         outcome
     }

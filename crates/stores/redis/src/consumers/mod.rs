@@ -17,7 +17,6 @@
 mod fit;
 mod link;
 mod period;
-mod refusal;
 mod replaced;
 mod request;
 mod script;
@@ -25,4 +24,3 @@ mod script;
 pub(crate) use fit::check;
 pub(crate) use link::ConsumersLink;
 pub use period::key as counter_key;
-pub(crate) use refusal::refuse;

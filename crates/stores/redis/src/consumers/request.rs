@@ -27,11 +27,12 @@ use tollway_remote::{ANSWER_KEPT, Call};
 
 use super::fit::periods;
 use super::period::{key, key_of};
-use crate::error::answered;
+use crate::error::{answered, wrong};
 use crate::keys::Keys;
 use crate::pack::{Fields, Packer};
+use crate::request::tagged;
 use crate::room::{NewKeys, refunds_again, shares};
-use crate::shared_account::{self, Slots};
+use crate::shared_account;
 
 /// A call, ready to be sent.
 #[derive(Default)]
@@ -72,12 +73,10 @@ impl Request {
                 );
             }
         });
-        let account = companions.account(call.tag.account());
-        let mut keys = vec![
-            companions.writer(call.tag.account()),
-            format!("{account}:ids"),
-            format!("{account}:refunds"),
-        ];
+        let tagged = tagged(call).ok_or_else(|| wrong("a call without a charge".into()))?;
+        let account = companions.account(tagged);
+        let mut keys =
+            vec![companions.writer(tagged), format!("{account}:ids"), format!("{account}:refunds")];
         let forgotten = counters.forgotten(call);
         let shared = if new_keys == NewKeys::Make { Vec::new() } else { counters.shared_keys(companions)? };
         keys.append(&mut counters.keys);
@@ -145,7 +144,7 @@ impl Counters {
     fn shared_keys(&self, companions: &Keys) -> Result<Vec<String>, StoreError> {
         let mut keys = Vec::with_capacity(self.periods.len());
         for (period, subject) in self.periods.iter().zip(&self.subjects) {
-            let shared = companions.shared_subject(shared_account::number(subject, Slots::One));
+            let shared = companions.shared_subject(shared_account::number_on_one_server(subject));
             let key = key_of(*period, &shared);
             if keys.contains(&key) {
                 return Err(answered("SHARED", "two subjects of this take share a counter"));

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tollway_core::{Answer, Operation, Store, Timestamp};
 use tollway_redis::RedisStore;
-use tollway_testkit::conformance::{Effort, Report, run_with};
+use tollway_testkit::conformance::{Effort, Profile, Report, run_with};
 use tollway_testkit::servers::{RedisCluster, RedisServer};
 use tollway_testkit::{ManualClock, ManualRig, Rig};
 
@@ -59,6 +59,21 @@ fn a_cluster_conforms() {
     }
 }
 
+/// Takes over policies in different slots are made part by part, over all masters.
+#[test]
+fn a_cluster_that_undoes_conforms_to_that_profile() {
+    let cluster = RedisCluster::start(3);
+    let hosts: Vec<String> = cluster.nodes().iter().map(|node| node.addr().to_string()).collect();
+    let clock = Arc::new(ManualClock::default());
+    let url = format!("redis+cluster://{}?deadline=20s&across_slots=undo", hosts.join(","));
+    let store = Arc::new(RedisStore::with_test_clock(&url, clock.clone()).unwrap());
+    judge(&Undoing { store, clock }, Effort { seed: 95_000, sequences: 200, rounds: 2 });
+    for node in cluster.nodes() {
+        assert_ne!(node.command(&["DBSIZE"]), "0", "every master has accounts");
+        assert_eq!(node.command(&["EVAL", WITHOUT_END, "0"]), "0");
+    }
+}
+
 fn judge(rig: &dyn Rig, effort: Effort) {
     let report: Report = run_with(rig, effort).unwrap_or_else(|failure| panic!("{failure}"));
     assert!(report.scenarios > 50);
@@ -77,6 +92,26 @@ impl Store for Forgetful {
             assert_eq!(self.server.command(&["SCRIPT", "FLUSH"]), "OK");
         }
         self.store.apply(batch)
+    }
+}
+
+/// A store whose accounts are in many slots.
+struct Undoing {
+    store: Arc<RedisStore>,
+    clock: Arc<ManualClock>,
+}
+
+impl Rig for Undoing {
+    fn store(&self) -> Arc<dyn Store> {
+        self.store.clone()
+    }
+
+    fn set_time(&self, now: Timestamp) {
+        self.clock.set(now);
+    }
+
+    fn profile(&self) -> Profile {
+        Profile::Undo
     }
 }
 

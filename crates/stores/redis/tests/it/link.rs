@@ -142,16 +142,16 @@ fn scripts_run(server: &RedisServer) -> u64 {
     calls.split(',').next().unwrap().parse().unwrap()
 }
 
-/// On a Cluster a take over two slots cannot be one step, and says so; over one slot it can.
+/// A call over two slots of a Cluster cannot be one step: the store sends none (`across_slots.rs`), and the server refuses it.
 #[tokio::test]
-async fn a_take_over_several_slots_is_refused() {
+async fn a_call_over_several_slots_is_refused() {
     let cluster = RedisCluster::shared();
     let url = format!("redis+cluster://{}", cluster.nodes()[0].addr());
     let policy = policy("slots", &["10 / day bucket"]);
     let both = |sequence| call(sequence, vec![take(vec![charge(&policy, "a"), charge(&policy, "b")], 1)]);
     let error = send_one(&link(&url), both(1)).await.unwrap_err();
     assert_eq!((error.fault, error.retry), (Fault::Caller, Retry::Useless), "{error}");
-    assert!(error.message.contains("prefix={shared}:"), "{error}");
+    assert!(error.message.contains("`slot = \"NAME\"`"), "{error}");
     let outcomes = send_one(&link(&format!("{url}?prefix=%7Bshared%7D:")), both(1)).await.unwrap();
     assert!(granted(&outcomes[0]));
 }

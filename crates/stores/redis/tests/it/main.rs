@@ -1,6 +1,7 @@
 //! The store on Redis, one module a subject. One program, so that it is linked once.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
+mod across_slots;
 mod asking;
 mod calls;
 mod conformance;

@@ -186,10 +186,15 @@ impl Counters {
         }
     }
 
-    /// The policy in a key, if it has one: `tollway:1:{s:SUBJECT}:POLICY`.
+    /// The policy in a key, if it has one: `tollway:1:{s:SUBJECT}:POLICY`, or with a slot `tollway:1:{n:SLOT}/SUBJECT:POLICY`.
     pub(super) fn policy<'k>(&self, key: &'k str) -> Option<&'k str> {
         let Self::Accounts { beginning } = self else { return None };
-        let (_, behind) = key.strip_prefix(beginning)?.split_once("}:")?;
+        let (_, behind) = key.strip_prefix(beginning)?.split_once('}')?;
+        // A subject in a key has no colon.
+        let behind = match behind.strip_prefix('/') {
+            Some(behind) => behind.split_once(':')?.1,
+            None => behind.strip_prefix(':')?,
+        };
         behind.split(':').next()
     }
 }
@@ -220,6 +225,8 @@ mod tests {
             ("tollway:1:{s:team-a}:adobe", true, false, Some("adobe")),
             ("tollway:1:{s:team-a}:adobe:0123", true, false, Some("adobe")),
             ("tollway:1:{s:team-a}:x_PER_DAY", true, false, Some("x_PER_DAY")),
+            ("tollway:1:{n:shop}/team-a:adobe", true, false, Some("adobe")),
+            ("tollway:1:{s:acme}/acme%2Fann:adobe:0123", true, false, Some("adobe")),
             ("tollway:1:settings", false, false, None),
             ("other:1:{s:team-a}:adobe", false, false, None),
         ] {

@@ -39,9 +39,10 @@ pub(crate) enum Level {
 /// All findings, in the order of the config.
 pub(crate) fn all(config: &Config) -> Vec<Finding> {
     let called: HashSet<&Name> = config.apis().iter().flat_map(|api| api.policies()).collect();
-    let bounds_subjects = matches!(config.store(), Some(StoreUrl::Redis(_)));
+    let is_redis = matches!(config.store(), Some(StoreUrl::Redis(_)));
     let policies = config.policies().iter().flat_map(|policy| {
-        let idle = policies::idle_bound(policy).filter(|_| !bounds_subjects);
+        let idle = policies::idle_bound(policy).into_iter().chain(policies::idle_slot(policy));
+        let idle = idle.filter(|_| !is_redis);
         policies::look_at(policy, called.contains(policy.name())).into_iter().chain(idle)
     });
     let apis = config.apis().iter().flat_map(|api| {

@@ -1,7 +1,7 @@
 //! Findings about a policy.
 
 use tollway::core::bounds::{EDGE_PART_OF_PERIOD, WAIT_DEFAULT, WAIT_MAX};
-use tollway::core::{Calendar, Lease, REQUESTS};
+use tollway::core::{Calendar, ClusterSlot, Lease, REQUESTS};
 use tollway::{Limit, Policy, Span};
 
 use super::Level::{Note, Warning};
@@ -95,6 +95,15 @@ pub(super) fn idle_bound(policy: &Policy) -> Option<Finding> {
     Some(Finding::new(Warning, "idle_subjects_max", &place, message, advice))
 }
 
+/// `slot` in a config whose store is not Redis.
+pub(super) fn idle_slot(policy: &Policy) -> Option<Finding> {
+    (*policy.cluster_slot() != ClusterSlot::Subject).then(|| {
+        let place = format!("policies.{}", policy.name());
+        let message = "`slot` has no effect: only a Redis Cluster has slots";
+        Finding::new(Warning, "idle_slot", &place, message, "remove it, or name a store in Redis")
+    })
+}
+
 /// The engine caps the edge at a twentieth of the window.
 fn capped_edge(policy: &Policy, limit: &Limit, place: &str) -> Option<Finding> {
     let Some(Calendar::Every(period)) = limit.calendar() else { return None };
@@ -175,6 +184,15 @@ mod tests {
         assert_eq!(of(bounded), ["IDLE_SUBJECTS_MAX"]);
         for (store, findings) in [("redis://host", 0), ("postgres://host/db", 1), ("memory:", 1)] {
             assert_eq!(of(&format!("{bounded}\n[store]\nurl = '{store}'")).len(), findings, "{store}");
+        }
+    }
+
+    #[test]
+    fn warns_of_a_slot_without_effect() {
+        let placed = "limits = ['5 / hour from first call']\nslot = 'shop'";
+        assert_eq!(of(placed), ["IDLE_SLOT"]);
+        for (store, findings) in [("redis+cluster://host", 0), ("redis://host", 0), ("memory:", 1)] {
+            assert_eq!(of(&format!("{placed}\n[store]\nurl = '{store}'")).len(), findings, "{store}");
         }
     }
 

@@ -50,9 +50,11 @@ const FILES: [&[Scenario]; 13] = [
 /// Runs every scenario on the rig's store; the first that does not hold is the failure.
 pub fn scenarios(rig: &dyn Rig) -> Result<Report, Failure> {
     let mut report = Report::default();
-    for (name, scenario) in FILES.into_iter().flatten() {
-        attempt(name, || scenario(&Lab::new(rig)))?;
-        report.scenarios += 1;
+    for placing in rig.profile().placings() {
+        for (name, scenario) in FILES.into_iter().flatten() {
+            attempt(name, || scenario(&Lab::new(rig, *placing)))?;
+            report.scenarios += 1;
+        }
     }
     Ok(report)
 }
