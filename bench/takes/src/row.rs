@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tollway::{Clock, Limiter, PolicyHandle, Taken, Timestamp};
 
-/// The number of subjects of rows with known subjects.
+/// The number of subjects of rows with known subjects, unless the row says otherwise.
 const SUBJECTS: usize = 1_000;
 
 /// A prime, so that a stride visits every subject before it repeats.
@@ -18,6 +18,8 @@ pub(crate) struct Row {
     pub(crate) name: &'static str,
     limits: &'static [&'static str],
     grants: bool,
+    /// How many subjects it has.
+    subjects: usize,
     /// Whether every take is for a new subject.
     new_subjects: bool,
     /// Whether every take has its own id.
@@ -25,7 +27,7 @@ pub(crate) struct Row {
     take: fn(&Limits, &Visit<'_>) -> bool,
 }
 
-pub(crate) static ROWS: [Row; 7] = [
+pub(crate) static ROWS: [Row; 9] = [
     Row::new("granted", &[PLENTY], |limits, visit| {
         granted(limits.handle.try_take().subject(visit.subject).now())
     }),
@@ -47,12 +49,34 @@ pub(crate) static ROWS: [Row; 7] = [
         ],
         |limits, visit| granted(limits.handle.try_take().subject(visit.subject).now()),
     ),
+    // More than the entry of a packed account holds.
+    Row::new(
+        "seven-limits",
+        &[
+            "10000 / hour bucket burst 1000000000",
+            "10000 / 2 hours bucket burst 1000000000",
+            "10000 / 3 hours bucket burst 1000000000",
+            "10000 / 4 hours bucket burst 1000000000",
+            "10000 / 5 hours bucket burst 1000000000",
+            "10000 / 6 hours bucket burst 1000000000",
+            "10000 / 7 hours bucket burst 1000000000",
+        ],
+        |limits, visit| granted(limits.handle.try_take().subject(visit.subject).now()),
+    ),
     Row::new("named-cost", &["10000 tokens / hour bucket burst 1000000000"], |limits, visit| {
         granted(limits.handle.try_take().subject(visit.subject).cost("tokens", 3).now())
     }),
     Row {
         ids: true,
         ..Row::new("id", &[PLENTY], |limits, visit| {
+            granted(limits.handle.try_take().subject(visit.subject).id(visit.id).now())
+        })
+    },
+    // A thousand ids of each subject are remembered at the end of a run with two threads, the most that an account keeps.
+    Row {
+        ids: true,
+        subjects: 40,
+        ..Row::new("many-ids", &[PLENTY], |limits, visit| {
             granted(limits.handle.try_take().subject(visit.subject).id(visit.id).now())
         })
     },
@@ -111,7 +135,7 @@ impl Row {
         limits: &'static [&'static str],
         take: fn(&Limits, &Visit<'_>) -> bool,
     ) -> Self {
-        Self { name, limits, grants: true, new_subjects: false, ids: false, take }
+        Self { name, limits, grants: true, subjects: SUBJECTS, new_subjects: false, ids: false, take }
     }
 
     /// A new limiter, and a taker per thread, so that no round depends on another.
@@ -126,7 +150,7 @@ impl Row {
         let limiter = builder.build();
         let taker = |thread: usize| {
             let limits = Limits { handle: limiter.policy("bench").unwrap() };
-            let count = if self.new_subjects { takes } else { SUBJECTS };
+            let count = if self.new_subjects { takes } else { self.subjects };
             let subjects = (0..count).map(|number| self.subject(thread, number)).collect();
             let ids = (0..if self.ids { takes } else { 0 }).map(|number| format!("{thread}-{number:08}"));
             Taker { row: self, limits, subjects, ids: ids.collect() }

@@ -8,6 +8,7 @@ mod after_the_caller;
 mod apis;
 mod begin;
 mod blocking;
+mod bounds;
 #[cfg(feature = "redis")]
 mod cluster_outage;
 mod config;
