@@ -21,6 +21,9 @@ use crate::wishes::Wishes;
 /// What is hashed before a credential: the secret signs other things, too.
 const PURPOSE: &[u8] = b"tollway gateway account\0";
 
+/// What the name of an account begins with that is one of a credential.
+const KEY: &str = "key-";
+
 /// How many bytes of an HMAC name an account.
 const DIGEST_BYTES: usize = 10;
 
@@ -144,7 +147,8 @@ impl Accounts {
         let mut key = hmac::digest::Key::<Hmac<Sha256>>::default();
         key.iter_mut().zip(**self.secret.load()).for_each(|(place, byte)| *place = byte);
         let digest = Hmac::<Sha256>::new(&key).chain_update(PURPOSE).chain_update(credential).finalize();
-        let mut name = "key-".to_owned();
+        let mut name = String::with_capacity(KEY.len() + 2 * DIGEST_BYTES);
+        name.push_str(KEY);
         for byte in digest.into_bytes().iter().take(DIGEST_BYTES) {
             let digits = [byte >> 4, byte & 15].map(|digit| char::from_digit(digit.into(), 16));
             name.extend(digits.into_iter().flatten());

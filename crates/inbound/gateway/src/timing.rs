@@ -1,5 +1,7 @@
 //! Where the time of a call went, as `Server-Timing`: browsers and HAR viewers show it.
 
+use std::fmt;
+
 use http::header::HeaderMap;
 use http::{HeaderName, HeaderValue};
 use tollway::{Span, Timestamp};
@@ -15,10 +17,11 @@ pub(crate) fn add(headers: &mut HeaderMap, began: Timestamp, now: Timestamp, att
         None => (total, Span::ZERO),
     };
     let own = total.as_micros().saturating_sub(wait.as_micros()).saturating_sub(vendor.as_micros());
-    let mut text = format!("wait;dur={}, tollway;dur={}", millis(wait.as_micros()), millis(own));
-    if !attempts.is_empty() {
-        text.push_str(&format!(", vendor;dur={}", millis(vendor.as_micros())));
-    }
+    let (wait, own, vendor) = (Millis(wait.as_micros()), Millis(own), Millis(vendor.as_micros()));
+    let text = match attempts {
+        [] => format!("wait;dur={wait}, tollway;dur={own}"),
+        _ => format!("wait;dur={wait}, tollway;dur={own}, vendor;dur={vendor}"),
+    };
     // A vendor may have one, too: both count.
     if let Ok(value) = HeaderValue::try_from(text) {
         headers.append(SERVER_TIMING, value);
@@ -33,8 +36,13 @@ pub(crate) fn waited(attempts: &[Attempt]) -> Span {
     }
 }
 
-fn millis(micros: u64) -> String {
-    format!("{}.{:03}", micros / 1_000, micros % 1_000)
+/// Microseconds, shown in milliseconds.
+struct Millis(u64);
+
+impl fmt::Display for Millis {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{:03}", self.0 / 1_000, self.0 % 1_000)
+    }
 }
 
 #[cfg(test)]

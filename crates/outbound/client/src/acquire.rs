@@ -131,7 +131,7 @@ impl ApiState {
         if let Some(policy) = wanted.api.slots_policy() {
             let handle = self.handle(policy.name())?;
             let take = handle.take().subject(self.account.as_str()).max_wait(self.left(wanted));
-            permits.slot = Some(take.await?);
+            permits.slot = Some(Box::new(take.await?));
         }
         if let Some(policy) = wanted.api.policy() {
             let handle = self.handle(policy)?;

@@ -9,10 +9,10 @@ use tollway::config::Api;
 use tollway::core::REQUESTS;
 use tollway::metrics::{ApiRefusal, RefusedBy};
 use tollway::{Span, TakeError};
-use tollway_dialects::{Observation, RefusalKind, VendorResponse};
+use tollway_dialects::{Dialect, Observation, RefusalKind, VendorResponse};
 
 use crate::error::{Attempt, CallFailure};
-use crate::limiter::{ApiLimiter, ApiState, dialect_of};
+use crate::limiter::{ApiLimiter, ApiState};
 use crate::permits::Permits;
 
 /// The longest text of a vendor's that is kept of a refusal, in characters.
@@ -42,12 +42,11 @@ impl ApiLimiter {
     /// `may_wait` so long and be sent again.
     pub(crate) fn read_answer(
         &self,
-        api: &Api,
+        dialect: &'static Dialect,
         backoff_codes: &[u16],
         answer: &VendorResponse<'_>,
         may_wait: impl FnOnce(Duration) -> bool,
     ) -> AnswerRead {
-        let dialect = dialect_of(api, answer.headers);
         let observed = match self.hook() {
             Some(hook) => dialect.observe_with(answer, |response| hook(response)),
             None => dialect.observe(answer),

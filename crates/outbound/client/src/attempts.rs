@@ -316,13 +316,12 @@ impl<'c> Running<'c> {
             let fits = wait < Duration::from(self.deadline.since(self.state().now()));
             can_repeat && fits && self.attempts.len() <= self.retries
         };
-        let read = self.limiter.read_answer(&self.api, codes, &answer, may_wait);
-        let attempt = self.attempts.last_mut().map(|attempt| {
+        let read = self.limiter.read_answer(dialect, codes, &answer, may_wait);
+        if let Some(attempt) = self.attempts.last_mut() {
             read.note_in(attempt);
-            attempt.to_string()
-        });
+        }
         if let Some(kind) = read.refusal {
-            let attempt = attempt.unwrap_or_default();
+            let attempt = self.attempts.last().map(Attempt::to_string).unwrap_or_default();
             self.state().take_in_refusal(&self.api, kind, read, permits, attempt).await;
             let refused = Response::from_parts(parts, body.into_settled_body());
             return Err(NoAnswer::Refused(kind, Box::new(refused)));

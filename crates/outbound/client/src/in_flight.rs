@@ -40,6 +40,9 @@ pub(crate) struct Flight {
 impl InFlight {
     /// Waits for a place, at most this long.
     pub(crate) async fn join(self: &Arc<Self>, longest: Duration) -> Option<Flight> {
+        if let Some(flight) = self.try_join() {
+            return Some(flight);
+        }
         let place = async {
             loop {
                 let left = self.left.notified();

@@ -8,7 +8,7 @@ use tollway_dialects::{RefusalKind, VendorResponse};
 
 use crate::answer::OWN_WAIT;
 use crate::error::Attempt;
-use crate::limiter::ApiLimiter;
+use crate::limiter::{ApiLimiter, dialect_of};
 use crate::permits::{Permits, UnderPolicy};
 
 /// What an answer was, for the program that sent the call.
@@ -64,13 +64,15 @@ impl ApiLimiter {
         let Some(policy) = api.policy() else { return Ok(Observed::default()) };
         let policy = state.handle(policy)?.policy();
         let permit = ticket.permit(self.limiter())?;
-        let mut permits = Permits::of_sent(state, UnderPolicy { permit, policy, grant: ticket.rate_grants });
+        let place = Box::new(UnderPolicy { permit, policy, grant: ticket.rate_grants });
+        let mut permits = Permits::of_sent(state, place);
         let Some(answer) = answer else {
             state.failed(&permits, "no answer".to_owned());
             permits.leave();
             return Ok(Observed::default());
         };
-        let read = self.read_answer(&api, api.backoff_codes(), answer, |_| true);
+        let dialect = dialect_of(&api, answer.headers);
+        let read = self.read_answer(dialect, api.backoff_codes(), answer, |_| true);
         let Some(kind) = read.refusal else {
             state.take_in(&api, &read, &mut permits).await;
             permits.leave();

@@ -14,16 +14,16 @@ use crate::limiter::ApiState;
 pub(crate) struct Permits {
     state: Arc<ApiState>,
     /// A share of the caller's.
-    pub(crate) share: Option<UnderPolicy>,
-    pub(crate) endpoint: Option<UnderPolicy>,
-    pub(crate) place: Option<UnderPolicy>,
-    pub(crate) slot: Option<Permit>,
+    pub(crate) share: Option<Box<UnderPolicy>>,
+    pub(crate) endpoint: Option<Box<UnderPolicy>>,
+    pub(crate) place: Option<Box<UnderPolicy>>,
+    pub(crate) slot: Option<Box<Permit>>,
     /// The place of the call among those in flight.
     pub(crate) flight: Option<Flight>,
     call: CallPhase,
 }
 
-/// A permit, and the policy it was taken under.
+/// A permit, and the policy it was taken under. Boxed, because a call moves its permits from step to step.
 #[derive(Debug)]
 pub(crate) struct UnderPolicy {
     pub(crate) permit: Permit,
@@ -42,8 +42,8 @@ enum CallPhase {
 }
 
 impl UnderPolicy {
-    pub(crate) fn new(permit: Permit, policy: Arc<Policy>) -> Self {
-        Self { grant: permit.rate_grants(), permit, policy }
+    pub(crate) fn new(permit: Permit, policy: Arc<Policy>) -> Box<Self> {
+        Box::new(Self { grant: permit.rate_grants(), permit, policy })
     }
 }
 
@@ -63,7 +63,7 @@ impl Permits {
     }
 
     /// The permit of a call that another program has sent.
-    pub(crate) fn of_sent(state: &Arc<ApiState>, place: UnderPolicy) -> Self {
+    pub(crate) fn of_sent(state: &Arc<ApiState>, place: Box<UnderPolicy>) -> Self {
         let state = Arc::clone(state);
         Self {
             state,
@@ -133,7 +133,7 @@ impl Permits {
             .into_iter()
             .flatten()
             .map(|taken| taken.permit);
-        let permits: Vec<Permit> = taken.chain(self.slot.take()).collect();
+        let permits: Vec<Permit> = taken.chain(self.slot.take().map(|slot| *slot)).collect();
         if permits.is_empty() {
             return;
         }
@@ -153,9 +153,8 @@ impl Permits {
     /// Corrects the cost to what the call took, and frees the slot. Units that are not named stay as they were taken.
     pub(crate) async fn settle(mut self, actual: impl Fn(&Name) -> Option<u64>) {
         self.over();
-        for UnderPolicy { permit, policy, .. } in
-            [self.share.take(), self.endpoint.take(), self.place.take()].into_iter().flatten()
-        {
+        for taken in [self.share.take(), self.endpoint.take(), self.place.take()].into_iter().flatten() {
+            let UnderPolicy { permit, policy, .. } = *taken;
             let units = policy.units().iter();
             let amounts: Vec<_> =
                 units.filter_map(|unit| actual(unit).map(|amount| (unit.as_str(), amount))).collect();

@@ -64,6 +64,10 @@ impl ResponseBody {
 
     /// The values at a path such as `error.details.*.retryDelay`, where `*` is every element of an array.
     pub(crate) fn find(&self, path: &str) -> Vec<&Value> {
+        // As that of most answers, which are not read.
+        if self.members.is_empty() {
+            return Vec::new();
+        }
         let mut keys = path.split('.');
         let mut found: Vec<&Value> = keys.next().and_then(|key| self.members.get(key)).into_iter().collect();
         for key in keys {

@@ -1,6 +1,8 @@
 //! How much of a body has to be read before its response can be observed. Streams are left alone: of a success, only what
 //! begins like a refusal is read.
 
+use std::borrow::Cow;
+
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, StatusCode};
 
@@ -19,6 +21,9 @@ const STREAMS: [&str; 9] = [
     "stream+json",
     "multipart/",
 ];
+
+/// The type of most answers.
+const JSON: &str = "application/json";
 
 /// The members with which a refusal inside a success begins: those of Slack and of GraphQL, in any order.
 const FIRST_MEMBERS: [&[u8]; 5] = [b"ok", b"error", b"errors", b"extensions", b"data"];
@@ -41,28 +46,36 @@ pub struct BodyNeed {
 
 /// Whether a body comes in parts that are read one by one, perhaps for minutes.
 pub fn is_stream(headers: &HeaderMap) -> bool {
-    let kind = content_type(headers);
-    STREAMS.iter().any(|word| kind.contains(word))
+    is_type_of_stream(&content_type(headers))
+}
+
+fn is_type_of_stream(kind: &str) -> bool {
+    kind != JSON && STREAMS.iter().any(|word| kind.contains(word))
 }
 
 /// Without its parameters, in lower case.
-fn content_type(headers: &HeaderMap) -> String {
+fn content_type(headers: &HeaderMap) -> Cow<'_, str> {
     let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
-    kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
+    let kind = kind.split(';').next().unwrap_or_default().trim();
+    match kind.bytes().any(|byte| byte.is_ascii_uppercase()) {
+        true => Cow::Owned(kind.to_ascii_lowercase()),
+        false => Cow::Borrowed(kind),
+    }
 }
 
 impl Dialect {
     /// What is needed of the body of such a response; `None` if nothing is. `asks` is whether the application looks at
     /// bodies too, as in [`observe_with`](Self::observe_with).
     pub fn body_need(&self, status: StatusCode, headers: &HeaderMap, asks: bool) -> Option<BodyNeed> {
-        if is_stream(headers) {
+        let kind = content_type(headers);
+        if is_type_of_stream(&kind) {
             return None;
         }
-        let kind = content_type(headers);
         if status.is_client_error() || status.is_server_error() {
             return Some(BodyNeed::new(false));
         }
-        let is_document = kind.contains("json") || kind.ends_with("/xml") || kind.ends_with("+xml");
+        let is_document =
+            kind == JSON || kind.contains("json") || kind.ends_with("/xml") || kind.ends_with("+xml");
         let is_text = is_document || kind.starts_with("text/") || kind.is_empty();
         if !status.is_success() {
             None

@@ -67,9 +67,9 @@ fn date(text: &str) -> Option<Timestamp> {
     let text = text.trim();
     let other = |format: &&str| strtime::parse(format, text).ok()?.to_datetime().ok();
     let utc = |datetime: jiff::civil::DateTime| datetime.to_zoned(TimeZone::UTC).ok();
+    let time = IMF.parse_timestamp(text).ok();
     // RFC 3339, seconds optional.
-    let time = text.parse().ok();
-    let time = time.or_else(|| IMF.parse_timestamp(text).ok());
+    let time = time.or_else(|| text.parse().ok());
     let time = time.or_else(|| Some(OTHER_DATES.iter().find_map(other).and_then(utc)?.timestamp()));
     time.or_else(|| javascript_date(text))
 }

@@ -1,7 +1,12 @@
 //! Finds the usage in a stream of JSON or of server-sent events, byte by byte, without keeping the rest.
 
+use memchr::memchr3;
+
 /// The longest usage: with all its details it has about 500 bytes.
 const USAGE_BYTES_MAX: usize = 4_096;
+
+/// What most usages fit in.
+const USAGE_BYTES_USUAL: usize = 128;
 
 /// The longest key that is compared with those below.
 const KEY_BYTES_MAX: usize = 16;
@@ -56,8 +61,14 @@ impl Default for LineStart {
 
 impl UsageScanner {
     /// Reads a chunk, and passes on every usage that ends in it.
-    pub(crate) fn feed(&mut self, chunk: &[u8], mut found: impl FnMut(&[u8])) {
-        for byte in chunk {
+    pub(crate) fn feed(&mut self, mut chunk: &[u8], mut found: impl FnMut(&[u8])) {
+        while let Some((byte, rest)) = chunk.split_first() {
+            if let Some((text, rest)) = self.text_of_string(chunk) {
+                self.key.extend(text);
+                chunk = rest;
+                continue;
+            }
+            chunk = rest;
             self.read(*byte);
             if let Some((usage, outside)) = &mut self.usage {
                 let is_full = usage.len() == USAGE_BYTES_MAX;
@@ -70,6 +81,16 @@ impl UsageScanner {
                 }
             }
         }
+    }
+
+    /// Splits off the bytes of a string before the next one that means something: most of an answer is text. `None` where
+    /// every byte counts.
+    fn text_of_string<'c>(&self, chunk: &'c [u8]) -> Option<(&'c [u8], &'c [u8])> {
+        if !self.in_string || self.escaped || self.usage.is_some() || self.line != LineStart::Other {
+            return None;
+        }
+        let end = memchr3(b'"', b'\\', b'\n', chunk).unwrap_or(chunk.len());
+        (end > 0).then(|| chunk.split_at(end))
     }
 
     fn read(&mut self, byte: u8) {
@@ -125,7 +146,7 @@ impl UsageScanner {
             return;
         }
         if is_object && self.expects_usage && self.usage.is_none() {
-            self.usage = Some((Vec::new(), self.depth));
+            self.usage = Some((Vec::with_capacity(USAGE_BYTES_USUAL), self.depth));
         }
         self.expects_usage = false;
         self.depth = self.depth.saturating_add(1);
@@ -153,6 +174,12 @@ impl ShortKey {
             *place = byte;
         }
         self.length = self.length.saturating_add(1);
+    }
+
+    fn extend(&mut self, bytes: &[u8]) {
+        let free = self.bytes.get_mut(self.length..).unwrap_or_default();
+        free.iter_mut().zip(bytes).for_each(|(place, byte)| *place = *byte);
+        self.length = self.length.saturating_add(bytes.len());
     }
 
     /// Empty, if it is too long.
