@@ -14,7 +14,7 @@ use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tollway::{Clock, Limiter, Span, Timestamp};
 use tollway_vendor::server::VendorDialect;
-use tollway_vendor::{Call, Outcome, Terms, Vendor};
+use tollway_vendor::{CallCost, Outcome, Terms, Vendor};
 
 use crate::BoxError;
 
@@ -130,7 +130,7 @@ impl StandIn {
     /// Whether the limit allows a call, in the vendor's words.
     fn decide(&self) -> tollway_vendor::server::VendorAnswer {
         let mut state = self.lock();
-        let ruling = state.vendor.rule(self.clock.now(), Call::default());
+        let ruling = state.vendor.rule(self.clock.now(), CallCost::default());
         state.calls.push((ruling.at, ruling.outcome));
         self.dialect.answer(&ruling)
     }

@@ -264,8 +264,8 @@ impl Account {
 
     pub(crate) fn drop_empty_extra(&mut self) {
         // Remembered ids are what an extra has most often.
-        let empty = |extra: &Box<Extra>| extra.calls.is_empty() && **extra == Extra::default();
-        if self.extra.as_ref().is_some_and(empty) {
+        let empty = |extra: &Extra| extra.calls.is_empty() && *extra == Extra::default();
+        if self.extra.as_deref().is_some_and(empty) {
             self.extra = None;
         }
     }

@@ -118,8 +118,11 @@ pub fn samples_of_process(pipeline: &str, mut progress: Progress, own: &OwnEvent
     samples(pipeline, &progress)
 }
 
+/// What a metric shows of a stage.
+type OfStage = fn(&StageProgress) -> u64;
+
 /// The metrics of each stage, and what each shows.
-static BY_STAGE: [(&Metric, fn(&StageProgress) -> u64); 10] = [
+static BY_STAGE: [(&Metric, OfStage); 10] = [
     (&QUEUE_DEPTH, |stage| stage.ready + stage.retrying + stage.held),
     (&RUNNING, |stage| stage.running),
     (&DEAD_LETTERS, |stage| stage.dead),

@@ -52,7 +52,7 @@ async fn takes_over_several_slots_wait_and_give_back() {
     let undoing = limiter(names, ["3 / second", "50 / day"], "", "&across_slots=undo");
     let take = || undoing.take(names[0]).subject("ann").and(names[1]).max_wait(30.seconds());
     for _ in 0..7 {
-        take().await.unwrap();
+        drop(take().await.unwrap());
     }
     let permit = undoing.take(names[0]).subject("bob").and(names[1]).await.unwrap();
     assert_eq!(used(&undoing, names[1], "").await, 8);
