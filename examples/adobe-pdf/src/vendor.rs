@@ -27,7 +27,7 @@ use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tollway::{Clock, Limiter, Span};
 use tollway_vendor::server::{VendorAnswer, VendorDialect};
-use tollway_vendor::{Call, Terms, Vendor, WindowStart};
+use tollway_vendor::{CallCost, Terms, Vendor, WindowStart};
 
 use crate::vendor_log::VendorLog;
 use crate::{BoxError, pdf};
@@ -183,7 +183,7 @@ impl StandIn {
     /// Whether the limit allows a request, and its line in the log.
     fn decide(&self, operation: &str) -> VendorAnswer {
         let mut state = self.lock();
-        let ruling = state.vendor.rule(self.clock.now(), Call::default());
+        let ruling = state.vendor.rule(self.clock.now(), CallCost::default());
         state.vendor.finish_call();
         let said = self.dialect.answer(&ruling);
         if let Err(error) = state.log.write(ruling.at, operation, said.status.as_u16()) {

@@ -171,14 +171,14 @@ fn slots_of_a_cluster_are_checked() {
         );
     }
     for slots in [["shop", "shop"], ["", ""], ["subject-prefix:/", "subject-prefix:/"]] {
-        home.write("tollway.toml", &config("", slots));
+        home.write("tollway.toml", config("", slots));
         let (exit, _, beside) = home.run(&["policy", "check"]);
         assert_eq!(exit, 0, "{slots:?}: {beside}");
     }
-    home.write("old.toml", &config("", ["", ""]));
+    home.write("old.toml", config("", ["", ""]));
     let (_, answer, _) = home.run(&["policy", "check", "--against", "old.toml", "--quiet"]);
     assert!(answer.contains("a.requests_per_minute  resets: the slot changed"), "{answer}");
-    home.write("tollway.toml", &config("across_slots = 'undo'\n", ["shop", ""]));
+    home.write("tollway.toml", config("across_slots = 'undo'\n", ["shop", ""]));
     let (exit, answer, beside) = home.run(&["policy", "check"]);
     assert_eq!(exit, 0, "{beside}");
     assert!(answer.contains("a denial may cost others a moment"), "{answer}");

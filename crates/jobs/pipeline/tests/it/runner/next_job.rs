@@ -137,7 +137,7 @@ async fn due_retry_goes_before_younger_jobs() {
         .await
         .unwrap();
     runner.finished().await.unwrap();
-    let log = log.lock().unwrap();
+    let log = log.lock().unwrap().clone();
     let again = log.iter().rposition(|key| key == "a-00000").unwrap();
     assert!((5..30).contains(&again), "{log:?}");
     runner.drain(Span::ZERO).await.unwrap();
