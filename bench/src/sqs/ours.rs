@@ -7,7 +7,7 @@ use tollway::Span;
 use tollway::core::Name;
 use tollway_pipeline::handler::{Answer, Task, handler_fn};
 use tollway_pipeline::run::Runner;
-use tollway_pipeline::{ConfigWithPipelines, Engine, NewJob, PipelineConfig};
+use tollway_pipeline::{ConfigWithPipelines, Engine, EngineOpener, NewJob, PipelineConfig};
 
 use super::WORKERS;
 use super::round::Contender;
@@ -32,7 +32,8 @@ impl Contender for Ours {
     async fn prepare(endpoint: &str, vendor: &Vendor, jobs: u64) -> Result<Self> {
         let config = ConfigWithPipelines::parse(&config(endpoint))?;
         let config = config.pipeline(PIPELINE).context("the config has it")?.clone();
-        let engine = config.engine.open_to_run().await?.engine;
+        let opener = EngineOpener::default().with_sqs(tollway_sqs::open);
+        let engine = opener.open_to_run(&config.engine).await?.engine;
         let first = Name::new(FIRST)?;
         let job = |number: u64| NewJob::new(&first, &format!("job-{number}"), &number.to_string());
         let backlog = (0..jobs).map(job).collect::<Result<_, _>>()?;

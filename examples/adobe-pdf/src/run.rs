@@ -9,7 +9,7 @@ use tollway::{Limiter, Span, Timestamp};
 use tollway_pipeline::bounds::BATCH_MAX;
 use tollway_pipeline::documents::AutotagMessage;
 use tollway_pipeline::run::Runner;
-use tollway_pipeline::{ConfigWithPipelines, Engine, NewJob, OpenedEngine, PipelineConfig};
+use tollway_pipeline::{ConfigWithPipelines, Engine, EngineOpener, NewJob, OpenedEngine, PipelineConfig};
 
 use crate::adobe::Adobe;
 use crate::arguments::{Arguments, LIMIT};
@@ -40,7 +40,10 @@ pub(crate) async fn run(arguments: &Arguments) -> Result<(), BoxError> {
     let config = ConfigWithPipelines::load(&config_path)?;
     let pipeline = config.pipeline("pdf").ok_or("the config has no pipeline pdf")?;
     let limiter = Limiter::builder().config(config.limits())?.build();
-    let opened = pipeline.engine.open_to_run().await?;
+    let opener = EngineOpener::default();
+    #[cfg(feature = "sqs")]
+    let opener = opener.with_sqs(tollway_sqs::open);
+    let opened = opener.open_to_run(&pipeline.engine).await?;
     let now = limiter.clock().now();
     let pdfs = chunks::make(&files, arguments.pdfs, now).await?;
     enqueue(&*opened.engine, pipeline, &pdfs, now).await?;

@@ -2,7 +2,8 @@
 //!
 //! A [`Job`] waits in a stage until a worker claims it. When the worker finishes it, its outputs become jobs of the next
 //! stage in the same transaction. An [`Engine`] keeps the jobs; [`SqliteEngine`] keeps them in one file, and
-//! `PostgresEngine` (feature `postgres`) in a database that many machines share:
+//! `PostgresEngine` (feature `postgres`) in a database that many machines share. The crate `tollway-sqs` keeps them in queues
+//! of Amazon SQS.
 //!
 //! ```
 //! use tollway_core::{Name, Span, Timestamp};
@@ -26,25 +27,23 @@
 //! A [`Runner`](run::Runner) claims jobs within the quota of a limiter, and hands them to [`handler`]s. A
 //! [`Source`](source::Source) makes jobs of records: S3 notifications, messages of queues, lines of JSON or CSV.
 //!
-//! Where to look: [`Engine`] is the contract, [`view`] is what operators see and do. The module
+//! Where to look: [`Engine`] is the contract, [`engine`] is what its authors use, [`view`] is what operators see and do. The module
 //! `conformance`, with the feature of that name, is the suite that every engine passes.
 
 mod config;
 #[cfg(feature = "conformance")]
 pub mod conformance;
 pub mod documents;
-mod engine;
+pub mod engine;
 pub mod handler;
 mod job;
-#[cfg(feature = "sqs")]
-pub mod lambda;
 pub mod run;
 pub mod source;
 pub mod view;
 
 pub use config::{
     CommandConfig, ConfigWithPipelines, EngineUrl, HandlerConfig, HttpConfig, PipelineConfig, SqsUrl,
-    StageConfig, read_pipelines,
+    StageConfig, StageQueues, read_pipelines,
 };
 pub use engine::administration::{
     Change, Changed, Edit, Edited, Events, Filter, JobResult, Page, SAMPLES_KEPT, SAMPLES_RECENT, Sample,
@@ -52,13 +51,11 @@ pub use engine::administration::{
 };
 pub use engine::error::{EngineError, EngineFault};
 pub use engine::moving::{MOVED_MARK, MOVING_MARK, MovedJob, moving_to};
-pub use engine::open::OpenedEngine;
+pub use engine::open::{EngineOpener, OpenSqs, OpenedEngine};
 #[cfg(feature = "postgres")]
 pub use engine::postgres::PostgresEngine;
 pub use engine::socket::{SocketEngine, SocketServer};
 pub use engine::sqlite::{Compaction, SqliteEngine};
-#[cfg(feature = "sqs")]
-pub use engine::sqs::{MOVES_PER_SECOND_MAX, MoveProgress, MoveState, MoveTask, SqsEngine};
 pub use engine::{
     Capabilities, Claim, ClaimRequest, Claimed, Conclusion, Engine, EngineAnswer, EngineReply, EngineRequest,
     Enqueued, Finished, Output, Peek,

@@ -64,7 +64,10 @@ async fn show(arguments: &Arguments, context: &Context) -> Result<Exit, Failure>
     let builder = builder.can_write(can_write(&server_config, link.as_ref()));
     #[cfg(feature = "pipeline")]
     let builder = config.pipelines().iter().fold(builder, |builder, pipeline| {
-        builder.pipeline(tollway_dashboard::PipelineSource::beside(pipeline.clone()))
+        builder.pipeline(tollway_dashboard::PipelineSource::beside(
+            pipeline.clone(),
+            crate::pipeline::engine_opener(),
+        ))
     });
     let dashboard = builder.build();
     let server = server.with_admin_handler(dashboard.make_handler());

@@ -9,6 +9,7 @@ use tollway_pipeline::{EngineError, EngineUrl, PipelineConfig, StageCounts};
 use super::finding::{Finding, Findings};
 use crate::context::WholeConfig;
 use crate::humanize::counted;
+use crate::pipeline::engine_opener;
 
 /// How long an engine may take to count its jobs.
 const ANSWER_WITHIN: Duration = Duration::from_secs(10);
@@ -40,7 +41,7 @@ pub(super) async fn look_at(config: &WholeConfig, has_ledger: bool, findings: &m
 }
 
 async fn stages_not_in_config(pipeline: &PipelineConfig) -> Result<Vec<StageCounts>, EngineError> {
-    let engine = pipeline.engine.open_for_command(false).await?;
+    let engine = engine_opener().open_for_command(&pipeline.engine, false).await?;
     let names: Vec<Name> = pipeline.stages.iter().map(|stage| stage.name.clone()).collect();
     Ok(unlisted(&engine.counts().await?, &names))
 }

@@ -16,6 +16,7 @@ use crate::context::Context;
 use crate::failure::{Exit, Failure};
 use crate::humanize::{self, counted};
 use crate::output::{GOOD, Output};
+use crate::pipeline::engine_opener;
 use crate::stopwatch::Stopwatch;
 
 /// How often running jobs are counted.
@@ -94,7 +95,7 @@ async fn wait_until_idle(
 }
 
 async fn reopened(session: &Session<'_>) -> Result<Arc<dyn Engine>, EngineError> {
-    session.config.engine.open_for_command(true).await
+    engine_opener().open_for_command(&session.config.engine, true).await
 }
 
 /// Jobs whose claims have not expired.

@@ -39,6 +39,15 @@ use crate::context::Context;
 use crate::failure::{Exit, Failure};
 pub(crate) use run::unshare;
 use session::Which;
+use tollway_pipeline::EngineOpener;
+
+/// Opens every engine that this build has.
+pub(crate) fn engine_opener() -> EngineOpener {
+    let opener = EngineOpener::default();
+    #[cfg(feature = "aws")]
+    let opener = opener.with_sqs(tollway_sqs::open);
+    opener
+}
 
 const EXAMPLES: &str = "\
 Examples:

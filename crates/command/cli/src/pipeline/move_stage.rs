@@ -15,6 +15,7 @@ use crate::failure::{Exit, Failure};
 use crate::humanize::{count, counted};
 use crate::layout::printable_name;
 use crate::output::{GOOD, Output, WARN};
+use crate::pipeline::engine_opener;
 
 /// The most keys that are named; the others are counted.
 const KEYS_SHOWN_MAX: usize = 20;
@@ -60,7 +61,7 @@ pub(super) fn run(arguments: &Arguments, which: &Which, context: &Context) -> Re
     let (config, _) = which.config(context)?;
     let to = stage_of(&config, &arguments.to)?;
     runtime()?.block_on(async {
-        let engine = config.engine.open_for_command(false).await?;
+        let engine = engine_opener().open_for_command(&config.engine, false).await?;
         let from = known_stage(&config, &*engine, &arguments.from).await?;
         let before = counts_of(&*engine, &from).await?;
         if arguments.dry_run {

@@ -13,6 +13,7 @@ use tollway_pipeline::{Engine, EngineError, EngineFault, EngineUrl, JobError, Pi
 use crate::complete_names;
 use crate::context::{Context, WholeConfig};
 use crate::failure::{Exit, Failure};
+use crate::pipeline::engine_opener;
 
 /// How long opening the jobs may take without a word.
 const SAY_AFTER: Duration = Duration::from_secs(2);
@@ -80,7 +81,7 @@ impl<'c> Session<'c> {
     pub(super) fn open(which: &Which, context: &'c Context, create: bool) -> Result<Self, Failure> {
         let (config, limits) = which.config(context)?;
         let runtime = runtime()?;
-        let opening = config.engine.open_beside(create, |error| {
+        let opening = engine_opener().open_beside(&config.engine, create, |error| {
             context.output().warning(format_args!("jobs are read from their file: {}", error.message));
         });
         let engine = runtime.block_on(noted_when_slow(&config.engine, opening, context))?;

@@ -15,6 +15,7 @@ use super::width::stderr_width;
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
 use crate::layout::COLUMNS;
+use crate::pipeline::engine_opener;
 
 /// How often it is drawn.
 const EVERY: Duration = Duration::from_secs(1);
@@ -30,7 +31,7 @@ pub(super) fn run(which: &Which, context: &Context) -> Result<Exit, Failure> {
         let limiter = context.limiter(&limits)?;
         let mut interrupt = Interrupt::listen()?;
         let screen = Screen::new();
-        let mut engine = Some(config.engine.open_for_command(false).await?);
+        let mut engine = Some(engine_opener().open_for_command(&config.engine, false).await?);
         loop {
             let (lines, reached) = look(engine.take(), &config, &limiter, context).await;
             screen.show(&lines);
@@ -53,7 +54,7 @@ async fn look(
     let lines = async {
         let engine = match engine {
             Some(engine) => engine,
-            None => config.engine.open_for_command(false).await?,
+            None => engine_opener().open_for_command(&config.engine, false).await?,
         };
         let view = PipelineView::read(&*engine, config, limiter, context.now()).await?;
         let view = view.with_live(&*engine, None).await;

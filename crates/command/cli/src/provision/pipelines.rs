@@ -16,7 +16,7 @@ const DEAD_LETTERS_KEPT: Span = Span::from_days(14);
 /// The ledger, then the queues of every stage; each dead-letter queue before its queue.
 pub(super) fn of(pipeline: &PipelineConfig, max_receives: u32) -> Result<Vec<Resource>, String> {
     let engine = sqs_of(pipeline);
-    let connect = engine.map(SqsUrl::connect).unwrap_or_default();
+    let connect = engine.map(tollway_sqs::connect).unwrap_or_default();
     let mut resources: Vec<Resource> = engine.map(ledger).into_iter().collect();
     for stage in &pipeline.stages {
         let queues = queues(pipeline, stage, max_receives).map_err(|error| {
@@ -34,12 +34,14 @@ pub(super) fn queue_names(
     pipeline: &PipelineConfig,
     stage: &StageConfig,
 ) -> (Option<String>, Option<String>) {
-    let table = sqs_of(pipeline).map(SqsUrl::ledger);
-    let usual = |table: &str| format!("{table}-{}", stage.name.as_str());
-    let queue = stage.queue.clone().or_else(|| table.map(usual));
-    let usual = || table.is_some().then(|| queue.as_ref().map(|queue| format!("{queue}-dead"))).flatten();
-    let dead = stage.dead_letter_queue.clone().or_else(usual);
-    (queue, dead)
+    let (queue, dead) = (stage.queue.as_deref(), stage.dead_letter_queue.as_deref());
+    match sqs_of(pipeline) {
+        Some(url) => {
+            let (queue, dead) = url.queue_names(&stage.name, queue, dead);
+            (Some(queue), Some(dead))
+        }
+        None => (queue.map(str::to_owned), dead.map(str::to_owned)),
+    }
 }
 
 fn queues(
@@ -65,5 +67,5 @@ pub(super) fn sqs_of(pipeline: &PipelineConfig) -> Option<&SqsUrl> {
 fn ledger(engine: &SqsUrl) -> Resource {
     let key = LEDGER_KEY.map(|(name, kind)| (name.to_owned(), kind.to_owned())).to_vec();
     let table = TableSpec { name: engine.ledger().to_owned(), key };
-    Resource { spec: Spec::Table { table, use_: TableUse::Ledger }, connect: engine.connect() }
+    Resource { spec: Spec::Table { table, use_: TableUse::Ledger }, connect: tollway_sqs::connect(engine) }
 }

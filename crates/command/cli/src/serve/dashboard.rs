@@ -58,9 +58,11 @@ impl ServerDashboard {
 /// Shows the pipelines of this config.
 pub(super) fn show_pipelines(dashboard: &Dashboard, config: &WholeConfig) {
     #[cfg(feature = "pipeline")]
-    dashboard.replace_pipelines(
-        config.pipelines().iter().cloned().map(tollway_dashboard::PipelineSource::beside).collect(),
-    );
+    dashboard.replace_pipelines({
+        let opener = crate::pipeline::engine_opener();
+        let beside = |config| tollway_dashboard::PipelineSource::beside(config, opener);
+        config.pipelines().iter().cloned().map(beside).collect()
+    });
     #[cfg(not(feature = "pipeline"))]
     let _ = (dashboard, config);
 }

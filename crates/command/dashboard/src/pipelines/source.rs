@@ -9,7 +9,7 @@ use tokio::time::timeout;
 use tollway::{Span, Timestamp};
 use tollway_pipeline::run::progress::Progress;
 use tollway_pipeline::run::{AlarmView, Runner};
-use tollway_pipeline::{Engine, EngineError, PipelineConfig};
+use tollway_pipeline::{Engine, EngineError, EngineOpener, PipelineConfig};
 
 use super::row;
 use crate::snapshot::PipelineRow;
@@ -37,17 +37,17 @@ pub struct PipelineSource {
 
 impl PipelineSource {
     /// A pipeline that another process runs, or none.
-    pub fn beside(config: PipelineConfig) -> Self {
+    pub fn beside(config: PipelineConfig, opener: EngineOpener) -> Self {
         let (to_look, to_change) = (config.engine.clone(), config.engine.clone());
         Self {
             config,
             look: Arc::new(move || {
                 let engine = to_look.clone();
-                Box::pin(async move { engine.open_to_look().await })
+                Box::pin(async move { opener.open_to_look(&engine).await })
             }),
             change: Arc::new(move || {
                 let engine = to_change.clone();
-                Box::pin(async move { engine.open_for_command(true).await })
+                Box::pin(async move { opener.open_for_command(&engine, true).await })
             }),
             runner: Weak::new(),
         }

@@ -13,8 +13,8 @@ use tollway_pipeline::run::alarm::Alarm;
 use tollway_pipeline::run::progress::HandlerOutage;
 use tollway_pipeline::run::{AlarmView, LastError, RunnerView};
 use tollway_pipeline::{
-    Attempt, Cause, ClaimRequest, Conclusion, ConfigWithPipelines, Engine, Filter, NewJob, PipelineConfig,
-    SocketServer, SqliteEngine, State,
+    Attempt, Cause, ClaimRequest, Conclusion, ConfigWithPipelines, Engine, EngineOpener, Filter, NewJob,
+    PipelineConfig, SocketServer, SqliteEngine, State,
 };
 
 use crate::client::{Live, ask};
@@ -136,7 +136,7 @@ fn overview_has_no_error_of_the_runner() {
         let server = owner.block_on(async { SocketServer::start(file, engine).unwrap() });
         server.show(move || view.clone());
         socket = Some(server);
-        PipelineSource::beside(config)
+        PipelineSource::beside(config, EngineOpener::default())
     });
     let path = "/v1/view/pipelines/pdf";
     let with = pipeline.server.get(path).body;
@@ -207,7 +207,8 @@ fn overview_has_nothing_of_a_job() {
 /// P6: a redrive at a rate leaves the file of jobs to others between its steps. If it fails, its page says how far it came.
 #[test]
 fn a_slow_redrive_leaves_the_file_to_others_and_says_how_it_ended() {
-    let mut pipeline = WithPipeline::start_with(|config, _, _| PipelineSource::beside(config));
+    let mut pipeline =
+        WithPipeline::start_with(|config, _, _| PipelineSource::beside(config, EngineOpener::default()));
     pipeline.dead(200, "HTTP 500");
     pipeline.engine = None;
     let asked = json!({ "expected": 200, "per_minute": 60 });

@@ -31,9 +31,7 @@ use tollway_core::{Name, Subject, nearest};
 
 pub use engine::EngineUrl;
 pub use handler::{CommandConfig, HandlerConfig, HttpConfig};
-pub use sqs_url::SqsUrl;
-#[cfg(feature = "sqs")]
-pub(crate) use sqs_url::check_queue;
+pub use sqs_url::{SqsUrl, StageQueues};
 pub use stage::StageConfig;
 
 use crate::bounds::STAGES_MAX;

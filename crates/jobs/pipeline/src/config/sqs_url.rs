@@ -21,29 +21,27 @@ const QUEUE_BYTES_MAX: usize = 80;
 /// Where the messages and the ledger of a pipeline are. It shows no secret.
 #[derive(Clone, PartialEq, Eq)]
 pub struct SqsUrl {
-    pub(crate) ledger: String,
-    pub(crate) region: Option<String>,
-    pub(crate) endpoint: Option<String>,
-    /// A key of AWS and its secret; none: as every AWS tool finds them.
-    pub(crate) access: Option<(String, String)>,
-    /// Makes the queues and the table that are missing.
-    pub(crate) create: bool,
-    /// How long to wait for the first message of an empty queue.
-    pub(crate) wait: Span,
-    /// What the stages of the config say.
-    pub(crate) stages: Vec<StageQueues>,
-    /// How messages of other programs become jobs.
-    pub(crate) source: Option<Source>,
+    ledger: String,
+    region: Option<String>,
+    endpoint: Option<String>,
+    access: Option<(String, String)>,
+    create: bool,
+    wait: Span,
+    stages: Vec<StageQueues>,
+    source: Option<Source>,
 }
 
-/// The queues of a stage.
+/// What the config says about the queues of a stage.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct StageQueues {
-    pub(crate) stage: Name,
-    pub(crate) queue: Option<String>,
-    pub(crate) dead_letter_queue: Option<String>,
+pub struct StageQueues {
+    /// The stage.
+    pub stage: Name,
+    /// Its queue, if it is named.
+    pub queue: Option<String>,
+    /// The queue of its dead letters, if it is named.
+    pub dead_letter_queue: Option<String>,
     /// How long done jobs are kept.
-    pub(crate) retention: Span,
+    pub retention: Span,
 }
 
 impl SqsUrl {
@@ -137,15 +135,61 @@ impl SqsUrl {
         self.create
     }
 
-    /// The way to AWS.
-    #[cfg(feature = "sqs")]
-    pub fn connect(&self) -> tollway_aws::Connect {
-        let access = self.access.clone();
-        tollway_aws::Connect {
-            region: self.region.clone(),
-            endpoint: self.endpoint.clone(),
-            access: access.map(|(key, secret)| tollway_aws::Access { key, secret }),
-            timeout: None,
+    /// The region, if the URL names one.
+    pub fn region(&self) -> Option<&str> {
+        self.region.as_deref()
+    }
+
+    /// The address in place of that of AWS, if the URL has one.
+    pub fn endpoint(&self) -> Option<&str> {
+        self.endpoint.as_deref()
+    }
+
+    /// A key of AWS and its secret; none: as every AWS tool finds them.
+    pub fn access(&self) -> Option<(&str, &str)> {
+        self.access.as_ref().map(|(key, secret)| (key.as_str(), secret.as_str()))
+    }
+
+    /// How long to wait for the first message of an empty queue.
+    pub fn wait(&self) -> Span {
+        self.wait
+    }
+
+    /// What the config says about the stages of its pipeline.
+    pub fn stages(&self) -> &[StageQueues] {
+        &self.stages
+    }
+
+    /// How messages of other programs become jobs.
+    pub fn source(&self) -> Option<&Source> {
+        self.source.as_ref()
+    }
+
+    /// The names of a stage's queue and of the queue of its dead letters: those of its config, or the usual ones.
+    pub fn queue_names(
+        &self,
+        stage: &Name,
+        queue: Option<&str>,
+        dead_letter_queue: Option<&str>,
+    ) -> (String, String) {
+        let queue = queue.map_or_else(|| format!("{}-{}", self.ledger, stage.as_str()), str::to_owned);
+        let dead = dead_letter_queue.map_or_else(|| format!("{queue}-dead"), str::to_owned);
+        (queue, dead)
+    }
+
+    /// Why a text is no name of a queue, if it is none.
+    pub fn check_queue(name: &str) -> Result<(), String> {
+        let known = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+        if name.ends_with(".fifo") {
+            return Err(
+                "a FIFO queue keeps a whole group waiting for one job; use a standard queue".to_owned()
+            );
+        }
+        match (1..=QUEUE_BYTES_MAX).contains(&name.len()) && name.chars().all(known) {
+            true => Ok(()),
+            false => {
+                Err(format!("the name of a queue is 1 to {QUEUE_BYTES_MAX} letters, digits, `_` and `-`"))
+            }
         }
     }
 
@@ -153,16 +197,15 @@ impl SqsUrl {
     pub(super) fn shared_queue(&self, stages: &[StageConfig]) -> Option<String> {
         let mut known = BTreeSet::new();
         let names = stages.iter().flat_map(|stage| {
-            let usual = || format!("{}-{}", self.ledger, stage.name.as_str());
-            let queue = stage.queue.clone().unwrap_or_else(usual);
-            let dead = stage.dead_letter_queue.clone().unwrap_or_else(|| format!("{queue}-dead"));
+            let (queue, dead) = (stage.queue.as_deref(), stage.dead_letter_queue.as_deref());
+            let (queue, dead) = self.queue_names(&stage.name, queue, dead);
             [queue, dead]
         });
         names.into_iter().find(|name| !known.insert(name.clone()))
     }
 
     /// The same for a pipeline.
-    pub(crate) fn for_pipeline(mut self, stages: &[StageConfig], source: &Source) -> Self {
+    pub(super) fn for_pipeline(mut self, stages: &[StageConfig], source: &Source) -> Self {
         self.stages = stages.iter().map(StageQueues::of).collect();
         self.source = Some(source.clone());
         self
@@ -177,18 +220,6 @@ impl StageQueues {
             dead_letter_queue: stage.dead_letter_queue.clone(),
             retention: stage.retention,
         }
-    }
-}
-
-/// Why a text is no name of a queue, if it is none.
-pub(crate) fn check_queue(name: &str) -> Result<(), String> {
-    let known = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
-    if name.ends_with(".fifo") {
-        return Err("a FIFO queue keeps a whole group waiting for one job; use a standard queue".to_owned());
-    }
-    match (1..=QUEUE_BYTES_MAX).contains(&name.len()) && name.chars().all(known) {
-        true => Ok(()),
-        false => Err(format!("the name of a queue is 1 to {QUEUE_BYTES_MAX} letters, digits, `_` and `-`")),
     }
 }
 
@@ -256,8 +287,8 @@ mod tests {
 
     #[test]
     fn queue_names_are_checked() {
-        assert!(check_queue("adobe-autotag_queue").is_ok());
-        assert!(check_queue("a.fifo").unwrap_err().contains("FIFO"));
-        assert!(check_queue("a b").is_err() && check_queue(&"q".repeat(81)).is_err());
+        assert!(SqsUrl::check_queue("adobe-autotag_queue").is_ok());
+        assert!(SqsUrl::check_queue("a.fifo").unwrap_err().contains("FIFO"));
+        assert!(SqsUrl::check_queue("a b").is_err() && SqsUrl::check_queue(&"q".repeat(81)).is_err());
     }
 }

@@ -7,7 +7,7 @@ use tollway_core::{Name, Span};
 use toml::Spanned;
 
 use super::handler::{self, HandlerConfig};
-use super::sqs_url::check_queue;
+use super::sqs_url::SqsUrl;
 use super::{did_you_mean, take, values};
 use crate::JobCost;
 
@@ -120,7 +120,7 @@ fn read_values(section: &mut Section<'_>, name: Name, policies: &take::Policies<
     let queue = section.string("queue", "adobe-autotag-queue");
     let dead = section.string("dead_letter_queue", "adobe-autotag-dlq");
     for name in [&queue, &dead].into_iter().flatten() {
-        if let Err(why) = check_queue(name.get_ref()) {
+        if let Err(why) = SqsUrl::check_queue(name.get_ref()) {
             section.report().problem_with(name, why, "");
         }
     }

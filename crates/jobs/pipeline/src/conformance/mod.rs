@@ -20,6 +20,7 @@
 
 mod lab;
 mod model;
+mod names;
 mod random;
 mod scenarios;
 mod sequences;
@@ -28,6 +29,7 @@ use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use self::lab::Lab;
+pub use self::names::second_process_is_found;
 use crate::{Capabilities, Engine};
 
 /// How much to test.

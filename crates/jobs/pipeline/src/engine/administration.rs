@@ -131,6 +131,21 @@ impl Edit {
         Ok(Self { data: Some(data.to_owned()), ..self })
     }
 
+    /// The data in place of the job's; none: it stays.
+    pub fn new_data(&self) -> Option<&str> {
+        self.data.as_deref()
+    }
+
+    /// The same of the cost.
+    pub fn new_cost(&self) -> Option<&JobCost> {
+        self.cost.as_ref()
+    }
+
+    /// The same of the priority.
+    pub fn new_priority(&self) -> Option<i16> {
+        self.priority
+    }
+
     /// Checks what came from another process.
     pub(crate) fn check(&self) -> Result<(), JobError> {
         self.data.as_ref().map_or(Ok(()), |data| check_data(data))

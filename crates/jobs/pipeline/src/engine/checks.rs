@@ -5,7 +5,7 @@ use tollway_core::Name;
 use super::error::EngineError;
 use super::{Conclusion, EngineAnswer};
 use crate::bounds::{BATCH_BYTES_MAX, KEY_BYTES_MAX, OUTPUTS_MAX};
-use crate::job::check_data;
+pub use crate::job::check_data;
 
 /// An answer without the engine.
 pub(crate) fn refuse<T: Send + 'static>(error: EngineError) -> EngineAnswer<T> {
@@ -21,7 +21,7 @@ pub(crate) fn check_stages(from: &Name, to: &Name) -> Result<(), EngineError> {
 }
 
 /// Checks a bound of a call.
-pub(crate) fn within(what: &str, found: usize, max: usize) -> Result<(), EngineError> {
+pub fn within(what: &str, found: usize, max: usize) -> Result<(), EngineError> {
     match found <= max {
         true => Ok(()),
         false => Err(EngineError::caller(format!("{found} {what} in one call, more than the {max} allowed"))),
@@ -39,7 +39,7 @@ pub(crate) fn check(conclusion: &Conclusion) -> Result<(), EngineError> {
 }
 
 /// Checks the key of an output: every stage makes it longer.
-pub(crate) fn check_output_key(key: &str, index: usize) -> Result<(), EngineError> {
+pub fn check_output_key(key: &str, index: usize) -> Result<(), EngineError> {
     match key.len() {
         0..=KEY_BYTES_MAX => Ok(()),
         bytes => {

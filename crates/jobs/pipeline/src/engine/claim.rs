@@ -69,6 +69,31 @@ impl ClaimRequest {
         Self { stage: stage.clone(), worker, visibility, cost: None, count: 1 }
     }
 
+    /// The stage of the jobs.
+    pub fn stage(&self) -> &Name {
+        &self.stage
+    }
+
+    /// The worker that gets them.
+    pub fn worker(&self) -> &str {
+        &self.worker
+    }
+
+    /// After how long their claims expire.
+    pub fn visibility(&self) -> Span {
+        self.visibility
+    }
+
+    /// The cost that the jobs must have; none: any.
+    pub fn wanted_cost(&self) -> Option<&JobCost> {
+        self.cost.as_ref()
+    }
+
+    /// How many jobs at most.
+    pub fn jobs_max(&self) -> usize {
+        self.count
+    }
+
     /// Only jobs of this cost.
     pub fn cost(self, cost: JobCost) -> Self {
         Self { cost: Some(cost), ..self }

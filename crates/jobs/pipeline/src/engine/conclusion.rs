@@ -89,8 +89,28 @@ impl Output {
 }
 
 impl Output {
+    /// The stage of the job that it becomes.
+    pub fn stage(&self) -> &Name {
+        &self.stage
+    }
+
+    /// Its JSON.
+    pub fn data(&self) -> &str {
+        &self.data
+    }
+
+    /// A cost of its own, or that of its stage.
+    pub fn own_cost(&self) -> &JobCost {
+        &self.cost
+    }
+
+    /// The key under which it joins others: [`join`](Self::join).
+    pub fn joined_key(&self) -> Option<&str> {
+        self.join.as_deref()
+    }
+
     /// The job that it becomes: it inherits group and priority.
-    pub(crate) fn job(&self, key: String, group: Option<&String>, priority: i16) -> NewJob {
+    pub fn job(&self, key: String, group: Option<&String>, priority: i16) -> NewJob {
         NewJob {
             stage: self.stage.clone(),
             key,

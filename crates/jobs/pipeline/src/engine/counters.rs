@@ -4,7 +4,7 @@ use crate::{Cause, Events, StageCounts, State};
 
 /// What a counter counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub enum Kind {
     /// Jobs in a state.
     Jobs(State),
     /// Jobs that entered.
@@ -18,13 +18,12 @@ pub(crate) enum Kind {
     /// Late answers.
     Late,
     /// Messages of a job that another message had brought already.
-    #[cfg_attr(not(feature = "sqs"), allow(dead_code, reason = "only queues deliver twice"))]
     Duplicates,
 }
 
 impl Kind {
     /// As it is stored.
-    pub(crate) fn number(self) -> i64 {
+    pub fn number(self) -> i64 {
         match self {
             Self::Jobs(state) => state.number(),
             Self::Enqueued => 7,
@@ -40,7 +39,7 @@ impl Kind {
 }
 
 /// Puts a stored counter into the counts of its stage. An unknown kind comes from a newer version and is left out.
-pub(crate) fn put(counts: &mut StageCounts, kind: i64, n: u64) {
+pub fn put(counts: &mut StageCounts, kind: i64, n: u64) {
     let events: &mut Events = &mut counts.events;
     let counter = match kind {
         0..=6 => usize::try_from(kind).ok().and_then(|index| counts.jobs.get_mut(index)),

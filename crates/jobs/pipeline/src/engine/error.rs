@@ -57,13 +57,13 @@ impl EngineError {
     }
 
     /// An engine that did not answer in time.
-    pub(crate) fn no_answer(what: &str) -> Self {
+    pub fn no_answer(what: &str) -> Self {
         let message = format!("no answer in time: {what}");
         Self { fault: EngineFault::Network, retry: Retry::Unclear, message }
     }
 
     /// A storage that fails.
-    pub(crate) fn storage(retry: Retry, message: impl Into<String>) -> Self {
+    pub fn storage(retry: Retry, message: impl Into<String>) -> Self {
         Self { fault: EngineFault::Storage, retry, message: message.into() }
     }
 }

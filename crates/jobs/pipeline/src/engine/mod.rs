@@ -1,23 +1,22 @@
-//! The contract between the pipeline and an engine that keeps its jobs.
+//! The contract between the pipeline and an engine that keeps its jobs, and what engines have in common: [`transition`] is the
+//! rule book of a job, [`checks`] is refused by all, [`counters`], [`samples`] and [`stored`] say how things are stored.
 
 pub(crate) mod administration;
 mod capabilities;
-pub(crate) mod checks;
+pub mod checks;
 mod claim;
 mod conclusion;
-mod counters;
+pub mod counters;
 pub(crate) mod error;
-pub(crate) mod moving;
+pub mod moving;
 pub(crate) mod open;
 #[cfg(feature = "postgres")]
 pub(crate) mod postgres;
 pub(crate) mod request;
-mod samples;
+pub mod samples;
 pub(crate) mod socket;
 pub(crate) mod sqlite;
-#[cfg(feature = "sqs")]
-pub(crate) mod sqs;
-mod stored;
+pub mod stored;
 
 use std::future::Future;
 use std::path::Path;
@@ -31,6 +30,7 @@ pub use self::claim::{Claim, ClaimRequest, Claimed, Enqueued, Peek};
 pub use self::conclusion::{Conclusion, Finished, Output};
 use self::request::ask;
 pub use self::request::{EngineReply, EngineRequest};
+pub use crate::job::transition;
 use crate::run::RunnerView;
 use crate::*;
 

@@ -57,24 +57,14 @@ pub(super) fn check_import(jobs: &[MovedJob]) -> Result<(), EngineError> {
 }
 
 /// The mark of a job that was withdrawn, in place of its error.
-pub(super) fn moving_mark(to: &str, was: State) -> String {
+pub fn moving_mark(to: &str, was: State) -> String {
     format!("{}{}{}{was}", MOVING.0, target(to), MOVING.1)
 }
 
 /// The mark of a job that the other engine has.
-pub(super) fn moved_mark(to: &str) -> String {
+pub fn moved_mark(to: &str) -> String {
     format!("{MOVED_MARK}{}", target(to))
 }
-
-/// The mark of a job that another stage of the same engine has.
-#[cfg(feature = "sqs")]
-pub(super) fn moved_to_stage_mark(stage: &str) -> String {
-    format!("{MOVED_TO_STAGE}{stage}")
-}
-
-/// How such a mark begins.
-#[cfg(feature = "sqs")]
-pub(super) const MOVED_TO_STAGE: &str = "tollway migrate: moved to stage ";
 
 /// Where a withdrawn job was going and the state it was in, if its mark says that it may not have arrived.
 ///

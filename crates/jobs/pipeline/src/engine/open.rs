@@ -9,7 +9,10 @@ use tollway_memory::WallClock;
 
 use super::sqlite::SqliteReader;
 use super::sqlite::file::foreign_lock;
-use crate::{Engine, EngineError, EngineFault, EngineUrl, SocketEngine, SocketServer, SqliteEngine};
+use crate::{
+    Engine, EngineAnswer, EngineError, EngineFault, EngineUrl, SocketEngine, SocketServer, SqliteEngine,
+    SqsUrl,
+};
 
 /// How long a process that runs a pipeline waits for a command, which has the file for a moment.
 const RUN_WAITS: Duration = Duration::from_secs(30);
@@ -36,46 +39,58 @@ pub struct OpenedEngine {
     pub commands: Option<SocketServer>,
 }
 
-impl EngineUrl {
+/// Opens the engine at a URL of SQS: `tollway_sqs::open`.
+pub type OpenSqs = fn(&SqsUrl) -> EngineAnswer<Arc<dyn Engine>>;
+
+/// Opens the engines that this program knows: SQLite, Postgres if it was built with it, and SQS if it brings that crate.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct EngineOpener {
+    sqs: Option<OpenSqs>,
+}
+
+impl EngineOpener {
+    /// The same with SQS.
+    #[must_use]
+    pub fn with_sqs(self, open: OpenSqs) -> Self {
+        Self { sqs: Some(open) }
+    }
+
     /// Opens the engine to run its pipeline. A SQLite file gets a socket for commands; if another process runs its pipeline,
     /// that is an error that names it.
-    pub async fn open_to_run(&self) -> Result<OpenedEngine, EngineError> {
-        match self {
-            Self::Sqlite(file) => {
-                let engine: Arc<dyn Engine> = Arc::new(own(file, RUN_WAITS).await?);
-                let commands = Some(SocketServer::start(file, engine.clone())?);
-                Ok(OpenedEngine { engine, sole_owner: true, commands })
-            }
-            Self::Postgres(_) => {
-                Ok(OpenedEngine { engine: self.shared()?, sole_owner: false, commands: None })
-            }
-            Self::Sqs(_) => {
-                Ok(OpenedEngine { engine: self.queues().await?, sole_owner: false, commands: None })
-            }
-        }
+    pub async fn open_to_run(self, url: &EngineUrl) -> Result<OpenedEngine, EngineError> {
+        let EngineUrl::Sqlite(file) = url else {
+            return Ok(OpenedEngine {
+                engine: self.open_shared(url).await?,
+                sole_owner: false,
+                commands: None,
+            });
+        };
+        let engine: Arc<dyn Engine> = Arc::new(own(file, RUN_WAITS).await?);
+        let commands = Some(SocketServer::start(file, engine.clone())?);
+        Ok(OpenedEngine { engine, sole_owner: true, commands })
     }
 
     /// Opens the engine for a command: a SQLite file through the process that runs its pipeline, if there is one. Without
     /// `create`, a file that does not exist is an error.
-    pub async fn open_for_command(&self, create: bool) -> Result<Arc<dyn Engine>, EngineError> {
-        self.open_beside(create, |_| {}).await
+    pub async fn open_for_command(
+        self,
+        url: &EngineUrl,
+        create: bool,
+    ) -> Result<Arc<dyn Engine>, EngineError> {
+        self.open_beside(url, create, |_| {}).await
     }
 
     /// The same. If the owner of a SQLite file does not answer, its jobs are read from the file, and calls that would change
     /// them are refused: `unanswered` is told why.
     pub async fn open_beside(
-        &self,
+        self,
+        url: &EngineUrl,
         create: bool,
         unanswered: impl FnOnce(&EngineError),
     ) -> Result<Arc<dyn Engine>, EngineError> {
-        let file = match self {
-            Self::Sqlite(file) => file,
-            Self::Postgres(_) => return self.shared(),
-            Self::Sqs(_) => return self.queues().await,
-        };
-        if !create && !file.exists() {
-            let message = format!("there are no jobs: {} does not exist; enqueue some first", file.display());
-            return Err(EngineError::caller(message));
+        let EngineUrl::Sqlite(file) = url else { return self.open_shared(url).await };
+        if !create {
+            check_exists(file)?;
         }
         match through_owner(file).await {
             Err(error) if matches!(error.fault, EngineFault::Busy | EngineFault::Network) => {
@@ -89,12 +104,9 @@ impl EngineUrl {
 
     /// Opens the engine to look at jobs for long, beside processes that run the pipeline or will: it never owns a SQLite file.
     /// Calls that would change something may be refused.
-    pub async fn open_to_look(&self) -> Result<Arc<dyn Engine>, EngineError> {
-        let Self::Sqlite(file) = self else { return self.open_for_command(false).await };
-        if !file.exists() {
-            let message = format!("there are no jobs: {} does not exist; enqueue some first", file.display());
-            return Err(EngineError::caller(message));
-        }
+    pub async fn open_to_look(self, url: &EngineUrl) -> Result<Arc<dyn Engine>, EngineError> {
+        let EngineUrl::Sqlite(file) = url else { return self.open_shared(url).await };
+        check_exists(file)?;
         if let Ok(Some(engine)) = SocketEngine::connect(file).await {
             return Ok(Arc::new(engine));
         }
@@ -102,6 +114,26 @@ impl EngineUrl {
         Ok(Arc::new(SqliteReader::open(file, because)?))
     }
 
+    /// Opens an engine that processes on many machines share.
+    async fn open_shared(self, url: &EngineUrl) -> Result<Arc<dyn Engine>, EngineError> {
+        match (url, self.sqs) {
+            #[cfg(feature = "postgres")]
+            (EngineUrl::Postgres(url), _) => {
+                let url = url.connection_url().map_err(EngineError::caller)?;
+                Ok(Arc::new(crate::PostgresEngine::open(&url)?))
+            }
+            (EngineUrl::Sqs(url), Some(open)) => open(url).await,
+            (EngineUrl::Sqs(_), None) => {
+                Err(EngineError::caller("this command was built without SQS: build it with --features aws"))
+            }
+            _ => Err(EngineError::caller(
+                "this command was built without Postgres: build it with --features postgres",
+            )),
+        }
+    }
+}
+
+impl EngineUrl {
     /// Whether a process runs the pipeline of this engine. None: it cannot tell, because any machine may.
     pub fn is_run(&self) -> Option<bool> {
         match self {
@@ -109,38 +141,15 @@ impl EngineUrl {
             Self::Postgres(_) | Self::Sqs(_) => None,
         }
     }
+}
 
-    #[cfg(feature = "postgres")]
-    fn shared(&self) -> Result<Arc<dyn Engine>, EngineError> {
-        match self {
-            Self::Postgres(url) => {
-                let url = url.connection_url().map_err(EngineError::caller)?;
-                Ok(Arc::new(crate::PostgresEngine::open(&url)?))
-            }
-            _ => Err(EngineError::caller("this engine is not on Postgres")),
+fn check_exists(file: &Path) -> Result<(), EngineError> {
+    match file.exists() {
+        true => Ok(()),
+        false => {
+            let message = format!("there are no jobs: {} does not exist; enqueue some first", file.display());
+            Err(EngineError::caller(message))
         }
-    }
-
-    #[cfg(not(feature = "postgres"))]
-    fn shared(&self) -> Result<Arc<dyn Engine>, EngineError> {
-        Err(EngineError::caller("this command was built without Postgres: build it with --features postgres"))
-    }
-}
-
-#[cfg(feature = "sqs")]
-impl EngineUrl {
-    /// Opens queues, and looks whether they suit.
-    async fn queues(&self) -> Result<Arc<dyn Engine>, EngineError> {
-        let engine = crate::SqsEngine::open(self)?;
-        engine.check_queues().await?;
-        Ok(Arc::new(engine))
-    }
-}
-
-#[cfg(not(feature = "sqs"))]
-impl EngineUrl {
-    async fn queues(&self) -> Result<Arc<dyn Engine>, EngineError> {
-        Err(EngineError::caller("this command was built without SQS: build it with --features aws"))
     }
 }
 

@@ -5,21 +5,21 @@ use tollway_core::{Name, Timestamp};
 use super::error::EngineError;
 
 /// A stored name.
-pub(crate) fn name(text: &str) -> Result<Name, EngineError> {
+pub fn name(text: &str) -> Result<Name, EngineError> {
     Name::new(text).map_err(|error| EngineError::caller(format!("stage {text:?}: {error}")))
 }
 
 /// As times are stored. The last timestamp fits.
-pub(crate) fn micros(time: Timestamp) -> i64 {
+pub fn micros(time: Timestamp) -> i64 {
     i64::try_from(time.as_micros()).unwrap_or(i64::MAX)
 }
 
 /// A stored time.
-pub(crate) fn time(micros: i64) -> Timestamp {
+pub fn time(micros: i64) -> Timestamp {
     Timestamp::from_micros(u64::try_from(micros).unwrap_or(0))
 }
 
 /// As ids and claim numbers are stored. A larger one belongs to no job.
-pub(crate) fn stored(number: u64) -> i64 {
+pub fn stored(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(-1)
 }

@@ -71,7 +71,7 @@ impl Attempt {
     }
 
     /// A claim that expired, and was taken over by another worker.
-    pub(crate) fn expired() -> Self {
+    pub fn expired() -> Self {
         Self::new(Cause::Crash, "the claim expired without an answer from its worker")
     }
 }

@@ -3,7 +3,7 @@
 pub(crate) mod attempt;
 pub mod bounds;
 pub(crate) mod cost;
-pub(crate) mod transition;
+pub mod transition;
 
 use std::fmt;
 
@@ -241,8 +241,56 @@ impl NewJob {
         Self { again: true, ..self }
     }
 
+    /// Its stage.
+    pub fn stage(&self) -> &Name {
+        &self.stage
+    }
+
+    /// What makes it unique within its stage.
+    pub fn key(&self) -> &str {
+        &self.key
+    }
+
+    /// Its JSON.
+    pub fn data(&self) -> &str {
+        &self.data
+    }
+
+    /// A cost of its own, or that of its stage.
+    pub fn own_cost(&self) -> &JobCost {
+        &self.cost
+    }
+
+    /// Whether it replaces a cancelled job: [`again`](Self::again).
+    pub fn replaces_cancelled(&self) -> bool {
+        self.again
+    }
+
+    /// The job that it is in an engine, ready or delayed.
+    pub fn into_job(self, id: JobId, now: Timestamp) -> Job {
+        Job {
+            id,
+            stage: self.stage,
+            key: self.key,
+            group: self.group,
+            data: self.data,
+            priority: self.priority,
+            cost: self.cost,
+            state: transition::waiting(self.not_before, now),
+            due_at: self.not_before,
+            claim_number: 0,
+            worker: String::new(),
+            failures: 0,
+            crashes: 0,
+            rate_limited: 0,
+            error: String::new(),
+            created_at: now,
+            changed_at: now,
+        }
+    }
+
     /// The job of another engine, which has checked it. Only a delay that it still has is kept.
-    pub(crate) fn of_moved(job: &Job) -> Self {
+    pub fn of_moved(job: &Job) -> Self {
         Self {
             stage: job.stage.clone(),
             key: job.key.clone(),
@@ -289,7 +337,7 @@ pub(crate) fn check_text(what: &'static str, text: &str, max: usize) -> Result<(
 }
 
 /// Checks that data is JSON and within its bound.
-pub(crate) fn check_data(data: &str) -> Result<(), JobError> {
+pub fn check_data(data: &str) -> Result<(), JobError> {
     check_text("the data", data, JOB_BYTES_MAX)?;
     let json = serde_json::from_str::<IgnoredAny>(data);
     json.map(drop).map_err(|error| JobError::NotJson { reason: error.to_string() })

@@ -12,30 +12,43 @@ use crate::{Attempt, Cause, Change, Job, State};
 
 /// Where a job is in its life: what calls change of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Lifecycle {
-    pub(crate) state: State,
+pub struct Lifecycle {
+    /// What it is doing.
+    pub state: State,
     /// Its newest claim has not ended.
-    pub(crate) open: bool,
-    pub(crate) claim_number: u64,
-    pub(crate) due_at: Timestamp,
-    pub(crate) changed_at: Timestamp,
-    pub(crate) failures: u32,
-    pub(crate) crashes: u32,
-    pub(crate) rate_limited: u32,
-    pub(crate) priority: i16,
+    pub open: bool,
+    /// The number of its newest claim.
+    pub claim_number: u64,
+    /// When it is due, or when its claim expires.
+    pub due_at: Timestamp,
+    /// When it was last claimed, finished, given back, or changed by an operator.
+    pub changed_at: Timestamp,
+    /// The tries it has used.
+    pub failures: u32,
+    /// Attempts that crashed.
+    pub crashes: u32,
+    /// Attempts that the vendor refused for its rate.
+    pub rate_limited: u32,
+    /// Higher is claimed first.
+    pub priority: i16,
 }
 
 /// What happens to a job. The engine has seen before that a claim is the newest of its job.
 #[derive(Clone, Copy, Debug, PartialEq)]
-#[cfg_attr(not(feature = "sqs"), allow(dead_code, reason = "SQLite does some for many jobs at once"))]
-pub(crate) enum JobCall<'c> {
+pub enum JobCall<'c> {
     /// Its time comes: a delay is over, or a claim has expired. The claim stays open, so that its worker can still finish it
     /// until another claims the job.
     Due,
     /// A worker gets it.
-    Claim { visibility: Span },
+    Claim {
+        /// How long the claim lasts.
+        visibility: Span,
+    },
     /// Its worker keeps it, also after the claim expired.
-    Renew { visibility: Span },
+    Renew {
+        /// How long the claim lasts from now.
+        visibility: Span,
+    },
     /// Its worker gives it back.
     Release,
     /// Its worker is known to be dead: the claim expires now.
@@ -43,44 +56,59 @@ pub(crate) enum JobCall<'c> {
     /// It is done.
     Done,
     /// It is tried again then.
-    Again { at: Timestamp, attempt: &'c Attempt },
+    Again {
+        /// When.
+        at: Timestamp,
+        /// What happened.
+        attempt: &'c Attempt,
+    },
     /// It is a dead letter.
-    Bury { attempt: &'c Attempt },
+    Bury {
+        /// What happened.
+        attempt: &'c Attempt,
+    },
     /// All others of its group have left the stages before.
     GroupLeft,
     /// An operator edits it.
-    Edit { priority: Option<i16> },
+    Edit {
+        /// In place of its priority.
+        priority: Option<i16>,
+    },
     /// An operator changes all that match.
     Change(Change),
     /// It leaves for another engine.
     Withdraw,
     /// It goes to another stage, where it is held for its group or not.
-    Move { held: bool },
+    Move {
+        /// Whether that stage waits for its group.
+        held: bool,
+    },
 }
 
 /// What a call has made of a job.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Transition<'c> {
-    pub(crate) after: Lifecycle,
+pub struct Transition<'c> {
+    /// Where the job is now.
+    pub after: Lifecycle,
     /// The attempt that this ended, under the claim number of before: it is counted, and kept as evidence.
-    pub(crate) attempt: Option<Cow<'c, Attempt>>,
+    pub attempt: Option<Cow<'c, Attempt>>,
     /// It left its stage, or enters one: held jobs of its group may become ready.
-    pub(crate) moves_group: bool,
+    pub moves_group: bool,
 }
 
 /// The state of a job that waits until this time.
-pub(crate) fn waiting(due_at: Timestamp, now: Timestamp) -> State {
+pub fn waiting(due_at: Timestamp, now: Timestamp) -> State {
     if due_at > now { State::Delayed } else { State::Ready }
 }
 
 /// The state of a job that enters a stage.
-pub(crate) fn entering(held: bool, due_at: Timestamp, now: Timestamp) -> State {
+pub fn entering(held: bool, due_at: Timestamp, now: Timestamp) -> State {
     if held { State::Held } else { waiting(due_at, now) }
 }
 
 impl JobCall<'_> {
     /// Whether it applies to a job: a call of a worker to an open claim, a call of an operator in some states only.
-    pub(crate) fn applies_to(&self, job: &Lifecycle, now: Timestamp) -> bool {
+    pub fn applies_to(&self, job: &Lifecycle, now: Timestamp) -> bool {
         let waits = matches!(job.state, State::Ready | State::Delayed | State::Held | State::Dead);
         match self {
             Self::Due => matches!(job.state, State::Delayed | State::Running) && job.due_at <= now,
@@ -97,7 +125,7 @@ impl JobCall<'_> {
 }
 
 /// What a call makes of a job. None: it does not apply.
-pub(crate) fn transition<'c>(job: &Lifecycle, call: JobCall<'c>, now: Timestamp) -> Option<Transition<'c>> {
+pub fn transition<'c>(job: &Lifecycle, call: JobCall<'c>, now: Timestamp) -> Option<Transition<'c>> {
     if !call.applies_to(job, now) {
         return None;
     }
@@ -160,11 +188,7 @@ pub(crate) fn transition<'c>(job: &Lifecycle, call: JobCall<'c>, now: Timestamp)
 
 impl Lifecycle {
     /// Of a job whose newest claim is open or not.
-    #[cfg_attr(
-        not(any(feature = "sqs", feature = "conformance")),
-        allow(dead_code, reason = "rows have columns")
-    )]
-    pub(crate) fn of(job: &Job, open: bool) -> Self {
+    pub fn of(job: &Job, open: bool) -> Self {
         Self {
             state: job.state,
             open,
@@ -179,7 +203,7 @@ impl Lifecycle {
     }
 
     /// Counts an attempt that did not finish the job.
-    pub(crate) fn count(&mut self, cause: Cause) {
+    pub fn count(&mut self, cause: Cause) {
         let counter = match cause {
             Cause::Failure => &mut self.failures,
             Cause::Crash => &mut self.crashes,

@@ -177,9 +177,8 @@ impl RunnerBuilder {
     }
 
     /// Adds what this process does to these counts, for one that starts several runners.
-    #[cfg(feature = "sqs")]
     #[must_use]
-    pub(crate) fn counts_in(mut self, own: &OwnEvents) -> Self {
+    pub fn counts_in(mut self, own: &OwnEvents) -> Self {
         self.own_events = own.clone();
         self
     }

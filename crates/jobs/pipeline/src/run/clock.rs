@@ -21,7 +21,7 @@ impl Clock for PipelineClock {
 }
 
 /// Sleeps until the clock shows `at`; never returns early.
-pub(crate) async fn sleep_until(clock: &dyn Clock, at: Timestamp) {
+pub async fn sleep_until(clock: &dyn Clock, at: Timestamp) {
     loop {
         let now = clock.now();
         if now >= at {

@@ -40,7 +40,7 @@ pub use runner_view::{AlarmView, RunnerView};
 
 use self::active::ActiveClaims;
 use self::alarm::Alarm;
-pub(crate) use self::clock::sleep_until;
+pub use self::clock::sleep_until;
 use self::history::History;
 use self::outage::{EngineHealth, is_outage};
 use self::progress::Progress;
@@ -279,8 +279,7 @@ impl Runner {
 
     /// The same for a process whose time is limited: a call that began before `crashed_before` and is cut off had enough of it, so
     /// that counts as a crash. Otherwise it would be tried for ever.
-    #[cfg(feature = "sqs")]
-    pub(crate) async fn drain_or_crash(
+    pub async fn drain_or_crash(
         self,
         within: Span,
         crashed_before: Timestamp,

@@ -16,6 +16,7 @@ use crate::context::Context;
 use crate::failure::{Exit, Failure};
 use crate::humanize::{count, counted};
 use crate::output::{GOOD, Output};
+use crate::pipeline::engine_opener;
 pub(super) use confirm::Confirmation;
 #[cfg(feature = "aws")]
 pub(super) use display::Display;
@@ -52,7 +53,7 @@ pub(super) fn apply(request: &Request<'_>, which: &Which, context: &Context) -> 
     let (config, _) = which.config(context)?;
     request.check()?;
     let runtime = runtime()?;
-    let engine = runtime.block_on(config.engine.open_for_command(false))?;
+    let engine = runtime.block_on(engine_opener().open_for_command(&config.engine, false))?;
     let change = JobChange {
         filter: runtime.block_on(request.filter(&config, &*engine))?,
         change: request.change,

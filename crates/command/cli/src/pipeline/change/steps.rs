@@ -7,6 +7,7 @@ use tollway_pipeline::view::ChangeSteps;
 use super::display::Display;
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
+use crate::pipeline::engine_opener;
 use crate::pipeline::interrupt::Interrupt;
 use crate::stopwatch::Stopwatch;
 
@@ -25,14 +26,14 @@ pub(super) async fn run(
     slow: bool,
     context: &Context,
 ) -> Result<Stepped, Failure> {
-    let mut engine = Some(config.engine.open_for_command(false).await?);
+    let mut engine = Some(engine_opener().open_for_command(&config.engine, false).await?);
     let mut interrupt = Interrupt::listen()?;
     let mut display = Display::new(context, most, slow);
     let stopwatch = Stopwatch::start();
     loop {
         let open = match engine.take() {
             Some(engine) => engine,
-            None => config.engine.open_for_command(false).await?,
+            None => engine_opener().open_for_command(&config.engine, false).await?,
         };
         let more = steps.step(&*open, stopwatch.elapsed(), open.time(context.now())).await?;
         display.show(steps.changed());

@@ -3,10 +3,8 @@
 use std::time::Duration;
 
 use tollway_pipeline::view::{JobRate, Matched};
-use tollway_pipeline::{
-    Engine, EngineError, Filter, MOVES_PER_SECOND_MAX, MoveProgress, MoveState, MoveTask, PipelineConfig,
-    SqsEngine, StageCounts, State,
-};
+use tollway_pipeline::{Engine, EngineError, Filter, PipelineConfig, StageCounts, State};
+use tollway_sqs::{MOVES_PER_SECOND_MAX, MoveProgress, MoveState, MoveTask, SqsEngine};
 
 use crate::context::Context;
 use crate::failure::{Exit, Failure};

@@ -7,11 +7,12 @@ use std::time::Duration;
 
 use tollway::{Limiter, Span, Timestamp};
 use tollway_config::ConfigFile;
-use tollway_pipeline::lambda::{
-    EVENT_BYTES_MAX, Invocation, LambdaWorker, RETURN_BEFORE, RuntimeApi, SqsEvent,
-};
+use tollway_pipeline::EngineUrl;
 use tollway_pipeline::view::stage_of;
-use tollway_pipeline::{EngineUrl, SqsEngine};
+use tollway_sqs::SqsEngine;
+use tollway_sqs::lambda::{
+    BatchFailures, EVENT_BYTES_MAX, Invocation, LambdaWorker, RETURN_BEFORE, RuntimeApi, SqsEvent,
+};
 
 use super::Arguments;
 use super::figures::Figures;
@@ -116,11 +117,7 @@ async fn deliver_incidents(limiter: &Limiter) {
     }
 }
 
-async fn handle(
-    event: &str,
-    deadline: Timestamp,
-    worker: &LambdaWorker,
-) -> Result<tollway_pipeline::lambda::BatchFailures, String> {
+async fn handle(event: &str, deadline: Timestamp, worker: &LambdaWorker) -> Result<BatchFailures, String> {
     let event = SqsEvent::parse(event).map_err(|error| error.to_string())?;
     let failures = worker.handle(&event, deadline).await.map_err(|error| error.to_string())?;
     tracing::info!(messages = event.records.len(), back = failures.len(), "worked on an event");

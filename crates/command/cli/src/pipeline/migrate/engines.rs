@@ -10,6 +10,7 @@ use tollway_pipeline::{
 use super::stages::{PausedStages, prepare};
 use crate::context::Context;
 use crate::failure::Failure;
+use crate::pipeline::engine_opener;
 
 /// The longest name of an engine in the mark of a job.
 const NAME_BYTES_MAX: usize = 900;
@@ -32,7 +33,7 @@ impl Engines {
         context: &Context,
     ) -> Result<Self, Failure> {
         let (source, commands, sole_owner) = open_source(&config.engine).await?;
-        let target = to.open_for_command(true).await?;
+        let target = engine_opener().open_for_command(&to, true).await?;
         let target_name = name(&to);
         // Before anything is changed: whether both can do it.
         source.confirm_moved(Vec::new(), &target_name).await?;
@@ -59,13 +60,13 @@ async fn open_source(url: &EngineUrl) -> Result<(Arc<dyn Engine>, Option<SocketS
     if let EngineUrl::Sqlite(file) = url
         && file.exists()
     {
-        match url.open_to_run().await {
+        match engine_opener().open_to_run(url).await {
             Ok(opened) => return Ok((opened.engine, opened.commands, opened.sole_owner)),
             Err(error) if error.fault == EngineFault::Busy => {}
             Err(error) => return Err(error.into()),
         }
     }
-    Ok((url.open_for_command(false).await?, None, false))
+    Ok((engine_opener().open_for_command(url, false).await?, None, false))
 }
 
 /// A relative path starts here, and not at the config's folder.

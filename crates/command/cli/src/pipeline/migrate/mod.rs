@@ -15,6 +15,7 @@ use super::interrupt::Interrupt;
 use super::session::{Which, runtime};
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
+use crate::pipeline::engine_opener;
 use engines::Engines;
 use report::{End, Report};
 use transfer::Transfer;
@@ -60,7 +61,7 @@ pub(super) fn run(arguments: &Arguments, which: &Which, context: &Context) -> Re
     engines::refuse_same(&config.engine, &target)?;
     if arguments.dry_run {
         let counts = runtime.block_on(async {
-            let engine = config.engine.open_for_command(false).await?;
+            let engine = engine_opener().open_for_command(&config.engine, false).await?;
             engine.counts().await
         })?;
         return report::print_dry(&counts, &target, context.output());

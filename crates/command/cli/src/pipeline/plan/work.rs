@@ -8,6 +8,7 @@ use tollway_pipeline::{
 
 use super::{Arguments, LATENCY_DEFAULT};
 use crate::failure::Failure;
+use crate::pipeline::engine_opener;
 
 /// The part of calls that are retries, if the pipeline has not run enough to tell.
 const RETRIES_ASSUMED: f64 = 0.10;
@@ -41,7 +42,7 @@ impl Observed {
         if !there {
             return Ok(Self::default());
         }
-        let engine = config.engine.open_for_command(false).await?;
+        let engine = engine_opener().open_for_command(&config.engine, false).await?;
         let sample = engine.scan(Filter::default(), None, bounds::PAGE_MAX).await?.items;
         let bytes: usize = sample.iter().map(|job| job.data.len()).sum();
         let average = bytes.checked_div(sample.len()).filter(|_| sample.len() >= SAMPLE_MIN);

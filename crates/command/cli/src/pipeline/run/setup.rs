@@ -13,6 +13,7 @@ use super::{Arguments, PipelineAlarms, Summary};
 use crate::context::{Context, WholeConfig};
 use crate::failure::{Exit, Failure};
 use crate::notices::Notices;
+use crate::pipeline::engine_opener;
 use crate::serve;
 
 /// Everything that runs.
@@ -52,7 +53,7 @@ impl Setup {
             // One that is open stays open: it connects again by itself.
             let opened = match &mut opened {
                 Some(opened) => opened,
-                none => none.insert(config.engine.open_to_run().await?),
+                none => none.insert(engine_opener().open_to_run(&config.engine).await?),
             };
             let summary = Summary::begin(&config, only.as_deref(), &*opened.engine).await?;
             let mut builder = builder(arguments, opened, &config, &limiter, &notices);

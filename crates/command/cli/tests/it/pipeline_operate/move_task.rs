@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use serde_json::{Value, json};
-use tollway_pipeline::{EngineUrl, SqsEngine, State};
+use tollway_pipeline::{EngineUrl, State};
+use tollway_sqs::SqsEngine;
 use tollway_testkit::servers::{Ministack, MoveTaskFront};
 
 use super::lab::{Jobs, Lab, UNGATED, job, signal, until};

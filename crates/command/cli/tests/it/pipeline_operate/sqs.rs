@@ -7,7 +7,8 @@ use std::task::Poll;
 use std::time::Duration;
 
 use tokio::time::timeout;
-use tollway_pipeline::{EngineUrl, SqsEngine, State};
+use tollway_pipeline::{EngineUrl, State};
+use tollway_sqs::SqsEngine;
 use tollway_testkit::servers::Ministack;
 
 use super::lab::{Lab, UNGATED, job};
