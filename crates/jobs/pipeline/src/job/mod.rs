@@ -298,10 +298,7 @@ impl NewJob {
             data: job.data.clone(),
             priority: job.priority,
             cost: job.cost.clone(),
-            not_before: match job.state {
-                State::Delayed | State::Held => job.due_at,
-                _ => Timestamp::EPOCH,
-            },
+            not_before: transition::delay(job.state, job.due_at),
             again: false,
         }
     }

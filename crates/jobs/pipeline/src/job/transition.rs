@@ -78,6 +78,13 @@ pub enum JobCall<'c> {
     Change(Change),
     /// It leaves for another engine.
     Withdraw,
+    /// It comes from another engine: as a job that was just enqueued, or as one that had left for there.
+    Import {
+        /// What it was there.
+        from: &'c Job,
+        /// Whether its stage waits for its group.
+        held: bool,
+    },
     /// It goes to another stage, where it is held for its group or not.
     Move {
         /// Whether that stage waits for its group.
@@ -106,6 +113,11 @@ pub fn entering(held: bool, due_at: Timestamp, now: Timestamp) -> State {
     if held { State::Held } else { waiting(due_at, now) }
 }
 
+/// Until when a job is delayed that comes from elsewhere. Of one that waits for no time, it is left over from its last claim.
+pub fn delay(was: State, due_at: Timestamp) -> Timestamp {
+    if matches!(was, State::Delayed | State::Held) { due_at } else { Timestamp::EPOCH }
+}
+
 impl JobCall<'_> {
     /// Whether it applies to a job: a call of a worker to an open claim, a call of an operator in some states only.
     pub fn applies_to(&self, job: &Lifecycle, now: Timestamp) -> bool {
@@ -120,6 +132,7 @@ impl JobCall<'_> {
             Self::GroupLeft => job.state == State::Held,
             Self::Change(change) => change.applies_to(job.state),
             Self::Edit { .. } | Self::Withdraw | Self::Move { .. } => waits,
+            Self::Import { .. } => waits || job.state == State::Cancelled,
         }
     }
 }
@@ -172,11 +185,17 @@ pub fn transition<'c>(job: &Lifecycle, call: JobCall<'c>, now: Timestamp) -> Opt
         }
         JobCall::Change(Change::Reprioritise(priority)) => after.priority = priority,
         JobCall::Move { held } => {
-            // Of a job that does not wait for a time, it is left over from its last claim.
-            let waits = matches!(job.state, State::Delayed | State::Held);
-            after.due_at = if waits { job.due_at } else { Timestamp::EPOCH };
-            let dead = job.state == State::Dead;
-            after.end(if dead { State::Dead } else { entering(held, after.due_at, now) }, now);
+            after.due_at = delay(job.state, job.due_at);
+            after.arrive(job.state, held, now);
+            moves_group = true;
+        }
+        JobCall::Import { from, held } => {
+            after.due_at = delay(from.state, from.due_at);
+            after.claim_number = job.claim_number.max(from.claim_number);
+            (after.failures, after.crashes, after.rate_limited) =
+                (from.failures, from.crashes, from.rate_limited);
+            after.priority = from.priority;
+            after.arrive(from.state, held, now);
             moves_group = true;
         }
     }
@@ -212,6 +231,12 @@ impl Lifecycle {
         *counter = counter.saturating_add(1);
     }
 
+    /// It enters a stage, in which dead letters stay dead.
+    fn arrive(&mut self, was: State, held: bool, now: Timestamp) {
+        let dead = was == State::Dead;
+        self.end(if dead { State::Dead } else { entering(held, self.due_at, now) }, now);
+    }
+
     fn end(&mut self, state: State, now: Timestamp) {
         (self.state, self.open, self.changed_at) = (state, false, now);
     }
@@ -219,7 +244,10 @@ impl Lifecycle {
 
 #[cfg(test)]
 mod tests {
+    use tollway_core::Name;
+
     use super::*;
+    use crate::{JobId, NewJob};
 
     const NOW: Timestamp = Timestamp::from_secs(1_000);
     const VISIBILITY: Span = Span::from_mins(5);
@@ -307,6 +335,27 @@ mod tests {
         assert_eq!((redriven.failures, redriven.crashes, redriven.rate_limited), (0, 0, 4));
         let edited = call(State::Delayed, JobCall::Edit { priority: Some(9) }).unwrap().after;
         assert_eq!((edited.state, edited.priority, edited.changed_at), (State::Delayed, 9, NOW));
+    }
+
+    #[test]
+    fn imported_jobs_keep_their_history_and_wait_as_their_new_stage_says() {
+        let there = |state| Job {
+            state,
+            due_at: at(2_000),
+            claim_number: 7,
+            failures: 1,
+            priority: -3,
+            ..NewJob::new(&Name::new("a").unwrap(), "k", "1").unwrap().into_job(JobId::new(9), at(500))
+        };
+        let import = |job: Lifecycle, state, held| after(&job, JobCall::Import { from: &there(state), held });
+        let fresh = import(job(State::Ready, false, at(0)), State::Ready, false);
+        assert_eq!((fresh.state, fresh.due_at), (State::Ready, Timestamp::EPOCH));
+        assert_eq!((fresh.claim_number, fresh.failures, fresh.crashes, fresh.priority), (7, 1, 0, -3));
+        let back = Lifecycle { claim_number: 12, ..job(State::Cancelled, false, at(0)) };
+        let back = import(back, State::Delayed, false);
+        assert_eq!((back.state, back.due_at, back.claim_number), (State::Delayed, at(2_000), 12));
+        assert_eq!(import(job(State::Held, false, at(0)), State::Delayed, true).state, State::Held);
+        assert_eq!(import(job(State::Held, false, at(0)), State::Dead, true).state, State::Dead);
     }
 
     #[test]

@@ -11,7 +11,7 @@ use super::finish::refuse_cost;
 use super::groups::groups_of;
 use super::ledger::{DATA_BYTES_MAX, Versioned};
 use super::message::Outgoing;
-use super::record::{Record, waiting};
+use super::record::Record;
 use tollway_pipeline::bounds::BATCH_BYTES_MAX;
 use tollway_pipeline::engine::checks::within;
 use tollway_pipeline::engine::counters::Kind;
@@ -102,7 +102,7 @@ impl Inner {
                 Some(known) => self.bring_back(&moved, known, now).await?,
                 None => {
                     first.insert(place, id);
-                    fresh.push(imported(Record::new(id, NewJob::of_moved(&moved.job), now), &moved));
+                    fresh.push(Record::of_moved(id, &moved.job, &moved.evidence, now));
                     Enqueued::New(id)
                 }
             });
@@ -123,7 +123,7 @@ impl Inner {
         else {
             return Ok(Enqueued::Duplicate(id));
         };
-        let mut new = imported(Record::new(id, NewJob::of_moved(&moved.job), now), moved);
+        let mut new = Record::of_moved(id, &moved.job, &moved.evidence, now);
         self.hold(&mut new).await?;
         let back = |was: &Record| {
             let mut back = new.clone();
@@ -165,19 +165,4 @@ fn withdraw_record(record: &mut Record, to: &str, now: Timestamp) -> Job {
     record.apply(JobCall::Withdraw, now);
     record.job.error = moving_mark(to, was.state);
     was
-}
-
-/// A new record with what the job had in the other engine.
-fn imported(mut record: Record, moved: &MovedJob) -> Record {
-    let from = &moved.job;
-    let job = &mut record.job;
-    job.claim_number = from.claim_number;
-    (job.failures, job.crashes, job.rate_limited) = (from.failures, from.crashes, from.rate_limited);
-    job.error.clone_from(&from.error);
-    job.state = match from.state {
-        State::Dead => State::Dead,
-        _ => waiting(job.due_at, job.created_at),
-    };
-    record.evidence.clone_from(&moved.evidence);
-    record
 }

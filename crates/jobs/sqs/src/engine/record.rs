@@ -75,6 +75,15 @@ impl Record {
         Self::of(job.into_job(id, now))
     }
 
+    /// A job that comes from another engine or stage.
+    pub(super) fn of_moved(id: JobId, from: &Job, evidence: &[Evidence], now: Timestamp) -> Self {
+        let mut record = Self::new(id, NewJob::of_moved(from), now);
+        record.apply(JobCall::Import { from, held: false }, now);
+        record.job.error.clone_from(&from.error);
+        record.evidence = evidence.to_vec();
+        record
+    }
+
     /// A job that the ledger does not know yet.
     pub(super) fn of(job: Job) -> Self {
         Self {

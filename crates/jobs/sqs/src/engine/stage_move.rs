@@ -174,15 +174,12 @@ impl Inner {
 
 /// The record of a job in its new stage: a dead letter whose message is not sent yet, or held.
 fn in_stage(old: &Record, to: &Name, id: JobId, now: Timestamp) -> Record {
-    let mut new = Record::new(id, NewJob::of_moved(&old.job), now);
-    let job = &mut new.job;
-    to.clone_into(&mut job.stage);
-    job.created_at = old.job.created_at;
-    job.claim_number = old.job.claim_number;
-    (job.failures, job.crashes, job.rate_limited) = (old.job.failures, old.job.crashes, old.job.rate_limited);
-    job.error.clone_from(&old.job.error);
-    job.state = if old.job.state == State::Dead { State::Dead } else { State::Held };
-    new.unsent = job.state == State::Dead;
-    new.evidence.clone_from(&old.evidence);
+    let mut new = Record::of_moved(id, &old.job, &old.evidence, now);
+    to.clone_into(&mut new.job.stage);
+    new.job.created_at = old.job.created_at;
+    new.unsent = new.job.state == State::Dead;
+    if !new.unsent {
+        new.job.state = State::Held;
+    }
     new
 }

@@ -175,6 +175,7 @@ fn carry_out(lab: &Lab, call: JobCall<'_>, from: &str, id: JobId, claim: &Claim)
             let before = Filter { stage: Some(stage("before")), ..Filter::default() };
             lab.change(before, Change::Cancel, CALLED) == 1
         }
+        JobCall::Import { .. } => unreachable!("no job is there before: see the scenarios of moving"),
         JobCall::Move { .. } => {
             lab.wait(engine.peek(&stage(from), CALLED));
             lab.wait(engine.move_to_stage(&stage(from), &stage("b"), None, 9, CALLED)).jobs == 1

@@ -1,5 +1,7 @@
 //! Jobs that leave for another engine, and jobs that come from one.
 
+use std::collections::HashMap;
+
 use futures_util::future::{try_join, try_join3};
 use tollway_core::Timestamp;
 
@@ -8,10 +10,12 @@ use super::error::{Failure, at_commit};
 use super::rows::{Conditions, SELECT_JOBS, job, limit};
 use super::session::{BEGIN, Session, moved};
 use super::statements::counted;
+use super::transitions::{self, Changed, LOCKED, LockedJob, SELECT_LOCKED};
 use crate::bounds::BATCH_BYTES_MAX;
 use crate::engine::moving::{MOVED_MARK, MOVING_MARK, MovedJob, moved_mark, moving_mark};
 use crate::engine::stored::{micros, name, stored};
-use crate::{Enqueued, Evidence, Filter, Job, JobId, NewJob, Page, State};
+use crate::job::transition::JobCall;
+use crate::{Enqueued, Evidence, Filter, Job, JobId, NewJob, Page};
 
 /// Jobs that can be withdrawn: ready, delayed, held and dead ones.
 const APPLIES: &str = "jobs.state IN (0, 1, 2, 4)";
@@ -46,38 +50,24 @@ pub(super) async fn withdraw(
     let mut conditions = Conditions::new(&filter, after);
     conditions.and("jobs.id = ANY ($)", ids.clone());
     let text = &conditions.text;
-    let lock = format!("{SELECT_JOBS} WHERE {APPLIES} AND {text} ORDER BY jobs.id FOR UPDATE OF jobs");
-    let lock = session.client().prepare(&lock).await?;
-    let update = session.client().prepare(LEAVE).await?;
-    try_join(session.begin(BEGIN), session.enter(&groups, &[])).await?;
-    let rows = session.client().query(&lock, &conditions.parameters()).await?;
-    let mut items: Vec<Job> = Vec::with_capacity(rows.len());
-    for row in &rows {
-        items.push(job(row, name(row.try_get(16)?)?)?);
+    let lock = session.client().prepare(&format!("{SELECT_LOCKED} {APPLIES} AND {text} {LOCKED}")).await?;
+    let read = format!("{SELECT_JOBS} WHERE jobs.id = ANY ($1::bigint[]) ORDER BY jobs.id");
+    let (read, write) =
+        try_join(async { Ok(session.client().prepare(&read).await?) }, transitions::prepare(session)).await?;
+    let mut leaving = Vec::with_capacity(ids.len());
+    for found in transitions::lock(session, &groups, &lock, &conditions.parameters()).await? {
+        let mark = moving_mark(&to, found.life.state);
+        leaving.extend(found.after(JobCall::Withdraw, now).map(|left| Changed { error: Some(mark), ..left }));
     }
-    let locked: Vec<i64> = items.iter().map(|job| stored(job.id.get())).collect();
-    let marks: Vec<String> = items.iter().map(|job| moving_mark(&to, job.state)).collect();
-    session.client().query(&update, &[&locked, &marks, &micros(now)]).await?;
-    try_join(session.release_groups(&groups, &times), session.commit())
-        .await
-        .map_err(Failure::with_commit)?;
+    // As they were.
+    let locked: Vec<i64> = leaving.iter().map(|left| left.job.id).collect();
+    let rows = session.client().query(&read, &[&locked]).await?;
+    let items = rows.iter().map(|row| job(row, name(row.try_get(16)?)?)).collect::<Result<Vec<Job>, _>>()?;
+    transitions::write(session, &write, &leaving).await?;
+    session.release_and_commit(&groups, &times).await?;
     let last = ids.last().filter(|_| ids.len() == most || bytes >= BATCH_BYTES_MAX);
     Ok(Page { items, next: last.map(|id| JobId::new(id.unsigned_abs())) })
 }
-
-/// [`JobCall::Withdraw`](crate::job::transition::JobCall::Withdraw) of locked jobs, each with its mark.
-const LEAVE: &str = concat!(
-    "WITH given AS MATERIALIZED (
-        SELECT g.id, g.mark, jobs.stage, jobs.state FROM unnest($1::bigint[], $2::text[]) AS g (id, mark)
-        CROSS JOIN LATERAL (SELECT stage, state FROM jobs WHERE jobs.id = g.id OFFSET 0) AS jobs
-    ), left_for AS (
-        UPDATE jobs SET state = 6, open = false, changed_at = $3, error = given.mark FROM given WHERE jobs.id = given.id
-    ), changes (stage, kind, delta) AS (
-        SELECT stage, state, -1 FROM given UNION ALL SELECT stage, 6::smallint, 1 FROM given
-    ), ",
-    counted!(),
-    "SELECT 1"
-);
 
 pub(super) async fn confirm(session: &Session, jobs: Vec<JobId>, to: String) -> Result<u64, Failure> {
     let ids: Vec<i64> = jobs.iter().map(|job| stored(job.get())).collect();
@@ -95,29 +85,26 @@ pub(super) async fn import(
     let new: Vec<(&NewJob, Timestamp)> = new.iter().map(|job| (job, now)).collect();
     let rows = Rows::new(session, &new).await?;
     let (groups, times) = rows.moved_groups();
-    let (carry, attempted, bring_back) = try_join3(
-        session.client().prepare(CARRY),
-        session.client().prepare(ATTEMPTED),
-        session.client().prepare(BRING_BACK),
-    )
-    .await?;
+    let (attempted, bring_back) =
+        try_join(session.client().prepare(ATTEMPTED), session.client().prepare(BRING_BACK)).await?;
+    let write = transitions::prepare(session).await?;
     let (_, _, mut inserted) =
         try_join3(session.begin(BEGIN), session.enter(&groups, &[]), rows.insert(session)).await?;
     rows.bring_back(session, &bring_back, &mut inserted).await?;
-    let came: Vec<(i64, &MovedJob)> =
+    let came: HashMap<i64, &MovedJob> =
         inserted.iter().zip(&jobs).filter_map(|(id, moved)| Some((stored((*id)?.get()), moved))).collect();
-    let column = |value: fn(&Job) -> i64| came.iter().map(|(_, moved)| value(&moved.job)).collect::<Vec<_>>();
-    let ids: Vec<i64> = came.iter().map(|(id, _)| *id).collect();
-    let numbers = column(|job| stored(job.claim_number));
-    let [failures, crashes, limited] =
-        [|job: &Job| job.failures, |job: &Job| job.crashes, |job: &Job| job.rate_limited].map(
-            |count: fn(&Job) -> u32| {
-                came.iter().map(|(_, moved)| count(&moved.job).cast_signed()).collect::<Vec<i32>>()
-            },
-        );
-    let errors: Vec<&str> = came.iter().map(|(_, moved)| moved.job.error.as_str()).collect();
-    let dead: Vec<bool> = came.iter().map(|(_, moved)| moved.job.state == State::Dead).collect();
-    session.client().query(&carry, &[&ids, &numbers, &failures, &crashes, &limited, &errors, &dead]).await?;
+    let ids: Vec<i64> = came.keys().copied().collect();
+    let mut arrived = Vec::with_capacity(ids.len());
+    let holding = transitions::stages_that_hold(session).await?;
+    let lock = format!("{SELECT_LOCKED} id = ANY ($1::bigint[]) {LOCKED}");
+    for row in session.client().query(&lock, &[&ids]).await? {
+        let job = LockedJob::read(&row)?;
+        let Some(from) = came.get(&job.id).map(|moved| &moved.job) else { continue };
+        let held = job.group.is_some() && holding.contains(&job.stage);
+        let imported = job.after(JobCall::Import { from, held }, now);
+        arrived.extend(imported.map(|job| Changed { error: Some(from.error.clone()), ..job }));
+    }
+    transitions::write(session, &write, &arrived).await?;
     let attempts: Vec<(i64, &Evidence)> =
         came.iter().flat_map(|(id, moved)| moved.evidence.iter().map(|one| (*id, one))).collect();
     attempt_rows(session, &attempted, &attempts).await?;
@@ -127,7 +114,7 @@ pub(super) async fn import(
     Ok(enqueued.map(Enqueued::of_import).collect())
 }
 
-/// Enqueues jobs that had moved away again.
+/// Puts jobs that had moved away in the place where they were.
 const BRING_BACK: &str = concat!(
     r#"WITH given AS MATERIALIZED (
         SELECT g.*, jobs.id FROM unnest($1::integer[], $2::text[], $3::text[], $4::text[], $5::smallint[], $6::text[],
@@ -137,19 +124,12 @@ const BRING_BACK: &str = concat!(
                 AND starts_with(jobs.error, $9) OFFSET 0 FOR UPDATE
         ) AS jobs
     ), back AS (
-        UPDATE jobs SET
-            state = CASE WHEN given."group" IS NOT NULL
-                              AND given.stage = ANY (ARRAY (SELECT id FROM stages WHERE after <> '{}')) THEN 2
-                         WHEN given.due_at > now THEN 1 ELSE 0 END,
-            priority = given.priority, due_at = given.due_at, created_at = now, changed_at = now, cost = given.cost,
-            "group" = given."group", data = given.data, worker = '', error = ''
-        FROM given WHERE jobs.id = given.id RETURNING jobs.id, jobs.stage, jobs.state, jobs.key
+        UPDATE jobs SET created_at = now, cost = given.cost, "group" = given."group", data = given.data, worker = ''
+        FROM given WHERE jobs.id = given.id RETURNING jobs.id, jobs.stage, jobs.key
     ), attempted AS (
         DELETE FROM evidence WHERE job = ANY (ARRAY (SELECT id FROM given))
     ), changes (stage, kind, delta) AS (
-        SELECT stage, 6::smallint, -count(*) FROM back GROUP BY stage
-        UNION ALL SELECT stage, state, count(*) FROM back GROUP BY stage, state
-        UNION ALL SELECT stage, 7::smallint, count(*) FROM back GROUP BY stage
+        SELECT stage, 7::smallint, count(*) FROM back GROUP BY stage
     ), "#,
     counted!(),
     "SELECT id, stage, key FROM back"
@@ -179,25 +159,6 @@ impl Rows<'_> {
         Ok(())
     }
 }
-
-/// Completes jobs that were just inserted, before their groups are looked at.
-const CARRY: &str = concat!(
-    "WITH given AS MATERIALIZED (
-        SELECT g.*, jobs.stage, jobs.state
-        FROM unnest($1::bigint[], $2::bigint[], $3::integer[], $4::integer[], $5::integer[], $6::text[], $7::boolean[])
-            AS g (id, number, failures, crashes, rate_limited, error, dead)
-        CROSS JOIN LATERAL (SELECT stage, state FROM jobs WHERE jobs.id = g.id OFFSET 0) AS jobs
-    ), carried AS (
-        UPDATE jobs SET claim_number = greatest(claim_number, number), failures = given.failures, crashes = given.crashes,
-            rate_limited = given.rate_limited, error = given.error,
-            state = CASE WHEN dead THEN 4 ELSE jobs.state END
-        FROM given WHERE jobs.id = given.id
-    ), changes (stage, kind, delta) AS (
-        SELECT stage, state, -1 FROM given WHERE dead UNION ALL SELECT stage, 4::smallint, 1 FROM given WHERE dead
-    ), ",
-    counted!(),
-    "SELECT 1"
-);
 
 const ATTEMPTED: &str = "
     INSERT INTO evidence (job, claim_number, worker, started_at, ended_at, cause, error, detail)

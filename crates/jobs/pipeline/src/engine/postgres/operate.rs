@@ -1,6 +1,7 @@
 //! What operators change: jobs, stages, and what is forgotten. Also claims of workers that are known to be dead.
 
 use futures_util::future::{try_join, try_join3};
+use tokio_postgres::Statement;
 use tollway_core::{Name, Timestamp};
 
 use super::error::{Failure, at_commit};
@@ -8,6 +9,7 @@ use super::rows::{Conditions, limit};
 use super::session::{BEGIN, Session, moved};
 use super::statements::counted;
 use super::transitions::{self, LOCKED, LockedJob, SELECT_LOCKED};
+use crate::bounds::PAGE_MAX;
 use crate::engine::stored::micros;
 use crate::job::transition::JobCall;
 use crate::{Change, Changed, Edit, Edited, EngineError, Filter, JobId, StageChange, State};
@@ -99,15 +101,11 @@ pub(super) async fn change(
     let lock = format!("{SELECT_LOCKED} {applies} AND {} {LOCKED}", conditions.text);
     let (lock, write) =
         try_join(async { Ok(session.client().prepare(&lock).await?) }, transitions::prepare(session)).await?;
-    try_join(session.begin(BEGIN), session.enter(&groups, &[])).await?;
-    let mut changed = Vec::new();
-    for row in &session.client().query(&lock, &conditions.parameters()).await? {
-        changed.extend(LockedJob::read(row)?.after(JobCall::Change(change), now));
-    }
+    let found = transitions::lock(session, &groups, &lock, &conditions.parameters()).await?;
+    let changed: Vec<_> =
+        found.into_iter().filter_map(|job| job.after(JobCall::Change(change), now)).collect();
     transitions::write(session, &write, &changed).await?;
-    try_join(session.release_groups(&groups, &times), session.commit())
-        .await
-        .map_err(Failure::with_commit)?;
+    session.release_and_commit(&groups, &times).await?;
     let last = ids.last().filter(|_| ids.len() == most);
     Ok(Changed { jobs: changed.len() as u64, next: last.map(|id| JobId::new(id.unsigned_abs())) })
 }
@@ -134,6 +132,7 @@ pub(super) async fn set_stage(
         after = Some(ids);
     }
     let id = session.stage_id(&stage).await?;
+    let write = transitions::prepare(session).await?;
     session.begin(BEGIN).await?;
     if after.is_some() {
         session.close_gate().await?;
@@ -144,31 +143,39 @@ pub(super) async fn set_stage(
     let set = change.concurrency.is_some();
     session.client().execute(update, &[&id, &change.paused, &after, &set, &concurrency]).await?;
     if let Some(after) = after {
-        release_held(session, id, &after, now).await?;
+        release_held(session, &write, id, &after, now).await?;
     }
     session.commit().await
 }
 
-/// Looks at every group with held jobs again: fewer stages may hold them now, or none.
-async fn release_held(session: &Session, stage: i32, after: &[i32], now: Timestamp) -> Result<(), Failure> {
-    let release = format!(
-        "WITH held AS MATERIALIZED (
-            SELECT jobs.id, jobs.stage, (due_at > $3)::integer::smallint AS state
-            FROM (SELECT DISTINCT \"group\" FROM jobs WHERE stage = $1 AND state = 2) AS waiting
-            JOIN jobs ON jobs.\"group\" = waiting.\"group\" AND jobs.stage = $1 AND jobs.state = 2
-            WHERE NOT EXISTS (SELECT FROM jobs AS other WHERE other.\"group\" = waiting.\"group\"
-                                  AND other.stage = ANY ($2::integer[]) AND other.state < 5)
-            ORDER BY jobs.id FOR UPDATE OF jobs
-        ), moved AS (
-            UPDATE jobs SET state = held.state FROM held WHERE jobs.id = held.id
-        ), changes (stage, kind, delta) AS (
-            SELECT stage, 2::smallint, -1 FROM held UNION ALL SELECT stage, state, 1 FROM held
-        ), {} SELECT 1",
-        counted!()
-    );
-    session.client().query(&release, &[&stage, &after, &micros(now)]).await?;
-    Ok(())
+/// Looks at every group with held jobs again: fewer stages may hold them now, or none. The gate is closed.
+async fn release_held(
+    session: &Session,
+    write: &Statement,
+    stage: i32,
+    after: &[i32],
+    now: Timestamp,
+) -> Result<(), Failure> {
+    let held = session.client().prepare(&format!("{SELECT_LOCKED} {FREE}")).await?;
+    let mut from = String::new();
+    loop {
+        let rows = session.client().query(&held, &[&from, &stage, &after, &limit(PAGE_MAX)]).await?;
+        let jobs = rows.iter().map(LockedJob::read).collect::<Result<Vec<_>, _>>()?;
+        let Some(group) = jobs.last().and_then(|job| job.group.clone()) else { return Ok(()) };
+        from = group;
+        let released: Vec<_> =
+            jobs.into_iter().filter_map(|job| job.after(JobCall::GroupLeft, now)).collect();
+        transitions::write(session, write, &released).await?;
+    }
 }
+
+/// Held jobs of a stage whose groups have no job in some stages that has not left them. Those of a page that are released are
+/// not found again.
+const FREE: &str = r#"
+    jobs."group" >= $1 AND jobs.stage = $2 AND jobs.state = 2
+        AND NOT EXISTS (SELECT FROM jobs AS other WHERE other."group" = jobs."group"
+                            AND other.stage = ANY ($3::integer[]) AND other.state < 5)
+    ORDER BY jobs."group", jobs.id LIMIT $4 FOR UPDATE"#;
 
 pub(super) async fn purge(
     session: &Session,

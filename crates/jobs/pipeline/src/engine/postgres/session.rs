@@ -123,6 +123,12 @@ impl Session {
         }
     }
 
+    /// The same at the end of a transaction, which is committed.
+    pub(super) async fn release_and_commit(&self, groups: &[&str], now: &[i64]) -> Result<(), Failure> {
+        let released = try_join(self.release_groups(groups, now), self.commit()).await;
+        released.map(drop).map_err(Failure::with_commit)
+    }
+
     /// The id of a stage, if any job has entered it, or it was set.
     pub(super) async fn stage(&self, name: &Name) -> Result<Option<i32>, Failure> {
         if let Some(id) = self.known_stage(name) {

@@ -8,8 +8,8 @@ use tollway_core::{Name, Timestamp};
 
 use super::error::Failure;
 use super::rows::limit;
-use super::session::{BEGIN, Session, moved};
-use super::transitions::{self, Changed, LOCKED, LockedJob, SELECT_LOCKED};
+use super::session::{Session, moved};
+use super::transitions::{self, Changed, LOCKED, SELECT_LOCKED};
 use crate::engine::stored::stored;
 use crate::job::transition::JobCall;
 use crate::{JobId, StageMove};
@@ -19,9 +19,6 @@ const FOUND: &str = r#"
 
 /// Keys that the new stage knows already.
 const KNOWN: &str = "SELECT key FROM jobs WHERE stage = $1 AND key = ANY ($2)";
-
-/// Whether a stage holds jobs with a group.
-const GATED: &str = "SELECT after <> '{}' FROM stages WHERE id = $1";
 
 pub(super) async fn move_to_stage(
     session: &Session,
@@ -43,18 +40,16 @@ pub(super) async fn move_to_stage(
     );
     let (lock, write) =
         try_join(async { Ok(session.client().prepare(&lock).await?) }, transitions::prepare(session)).await?;
-    try_join(session.begin(BEGIN), session.enter(&groups, &[])).await?;
-    let locked = session.client().query(&lock, &[&ids, &source]).await?;
-    let locked = locked.iter().map(LockedJob::read).collect::<Result<Vec<_>, _>>()?;
+    let locked = transitions::lock(session, &groups, &lock, &[&ids, &source]).await?;
     let keys: Vec<&str> = locked.iter().map(|job| job.key.as_str()).collect();
     let rows = session.client().query(KNOWN, &[&target, &keys]).await?;
     let taken = rows.iter().map(|row| row.try_get(0)).collect::<Result<HashSet<String>, _>>()?;
-    let gated: bool = session.client().query_one(GATED, &[&target]).await?.try_get(0)?;
+    let holds = transitions::stages_that_hold(session).await?.contains(&target);
     let (known, free): (Vec<_>, Vec<_>) = locked.into_iter().partition(|job| taken.contains(&job.key));
     let moving: Vec<Changed> = free
         .into_iter()
         .filter_map(|job| {
-            let held = gated && job.in_group;
+            let held = holds && job.group.is_some();
             Some(Changed { to: target, ..job.after(JobCall::Move { held }, now)? })
         })
         .collect();
@@ -63,9 +58,7 @@ pub(super) async fn move_to_stage(
         Some(&SqlState::UNIQUE_VIOLATION) => Failure::outrun(),
         _ => error.into(),
     })?;
-    try_join(session.release_groups(&groups, &times), session.commit())
-        .await
-        .map_err(Failure::with_commit)?;
+    session.release_and_commit(&groups, &times).await?;
     let last = ids.last().filter(|_| ids.len() == most);
     Ok(StageMove {
         jobs: moving.len() as u64,

@@ -8,12 +8,12 @@ use super::error::Failure;
 use super::rows::{SELECT_JOBS, conditions, job, micros, stored};
 use super::session::Session;
 use super::transitions::{StoredJob, apply};
-use super::work::{entry_state, insert};
+use super::work::{insert, is_held};
 use crate::bounds::BATCH_BYTES_MAX;
 use crate::engine::counters::Kind;
 use crate::engine::moving::{MOVED_MARK, MOVING_MARK, MovedJob, moved_mark, moving_mark};
 use crate::job::transition::JobCall;
-use crate::{Enqueued, Filter, Job, JobId, NewJob, Page, State};
+use crate::{Enqueued, Filter, Job, JobId, NewJob, Page};
 
 pub(super) fn withdraw(
     session: &mut Session<'_>,
@@ -87,18 +87,11 @@ fn import_one(session: &mut Session<'_>, moved: MovedJob, now: Timestamp) -> Res
     };
     let enqueued = Enqueued::New(id);
     let (id, connection) = (stored(id.get()), session.connection);
-    connection
-        .prepare_cached(
-            "UPDATE jobs SET claim_number = max(claim_number, ?2), failures = ?3, crashes = ?4, rate_limited = ?5, error = ?6 WHERE id = ?1",
-        )?
-        .execute(params![
-            id,
-            stored(job.claim_number),
-            job.failures,
-            job.crashes,
-            job.rate_limited,
-            job.error
-        ])?;
+    if let Some(found) = StoredJob::find(connection, id)? {
+        let held = is_held(session, &job.stage, job.group.is_some())?;
+        apply(session, &found, JobCall::Import { from: &job, held }, now)?;
+    }
+    connection.prepare_cached("UPDATE jobs SET error = ?2 WHERE id = ?1")?.execute(params![id, job.error])?;
     for one in evidence {
         connection
             .prepare_cached(
@@ -116,53 +109,23 @@ fn import_one(session: &mut Session<'_>, moved: MovedJob, now: Timestamp) -> Res
                 one.attempt.details()
             ])?;
     }
-    if job.state == State::Dead {
-        bury(session, &job, id)?;
-    }
     Ok(enqueued)
 }
 
-/// Enqueues a job that had moved away again. False: this job had not.
+/// Puts a job that had moved away in the place where it was. False: this job had not.
 fn bring_back(session: &mut Session<'_>, job: &NewJob, id: JobId, now: Timestamp) -> Result<bool, Failure> {
     let (stage, id, connection) = (session.stage_id(&job.stage)?, stored(id.get()), session.connection);
-    let state = entry_state(session, &job.stage, job.group.is_some(), job.not_before, now)?;
     let changed = connection
         .prepare_cached(
-            "UPDATE jobs SET state = ?2, priority = ?3, due_at = ?4, created_at = ?5, changed_at = ?5, cost = ?6,
-                    \"group\" = ?7, worker = '', error = ''
-             WHERE id = ?1 AND state = 6 AND substr(error, 1, length(?8)) = ?8",
+            "UPDATE jobs SET created_at = ?2, cost = ?3, \"group\" = ?4, worker = ''
+             WHERE id = ?1 AND state = 6 AND substr(error, 1, length(?5)) = ?5",
         )?
-        .execute(params![
-            id,
-            state.number(),
-            job.priority,
-            micros(job.not_before),
-            micros(now),
-            job.cost.as_str(),
-            job.group,
-            MOVED_MARK
-        ])?;
+        .execute(params![id, micros(now), job.cost.as_str(), job.group, MOVED_MARK])?;
     if changed == 0 {
         return Ok(false);
     }
     connection.prepare_cached("UPDATE data SET data = ?2 WHERE job = ?1")?.execute(params![id, job.data])?;
     connection.prepare_cached("DELETE FROM evidence WHERE job = ?1")?.execute([id])?;
-    session.moved(stage, State::Cancelled, state);
     session.count(stage, Kind::Enqueued, 1);
-    if let Some(group) = &job.group {
-        session.group_moved(group, now);
-    }
     Ok(true)
-}
-
-/// Makes a job that was just inserted a dead letter, before its group is looked at.
-fn bury(session: &mut Session<'_>, job: &Job, id: i64) -> Result<(), Failure> {
-    let stage = session.stage_id(&job.stage)?;
-    let state: i64 = session
-        .connection
-        .prepare_cached("SELECT state FROM jobs WHERE id = ?1")?
-        .query_row([id], |row| row.get(0))?;
-    session.connection.prepare_cached("UPDATE jobs SET state = 4 WHERE id = ?1")?.execute([id])?;
-    session.moved(stage, State::of_number(state).unwrap_or(State::Ready), State::Dead);
-    Ok(())
 }

@@ -24,7 +24,8 @@ pub(super) fn enqueue(
 /// Inserts a job, unless its stage knows the key.
 pub(super) fn insert(session: &mut Session<'_>, job: &NewJob, now: Timestamp) -> Result<Enqueued, Failure> {
     let stage = session.stage_id(&job.stage)?;
-    let state = entry_state(session, &job.stage, job.group.is_some(), job.not_before, now)?;
+    let held = is_held(session, &job.stage, job.group.is_some())?;
+    let state = entering(held, job.not_before, now);
     let connection = session.connection;
     let inserted = connection
         .prepare_cached(
@@ -86,16 +87,9 @@ pub(super) fn forget(connection: &Connection, id: i64) -> rusqlite::Result<()> {
     Ok(())
 }
 
-/// The state of a job that enters a stage.
-pub(super) fn entry_state(
-    session: &mut Session<'_>,
-    stage: &Name,
-    in_group: bool,
-    due_at: Timestamp,
-    now: Timestamp,
-) -> Result<State, Failure> {
-    let gated = session.stage(stage)?.is_some_and(|stage| !stage.after.is_empty());
-    Ok(entering(in_group && gated, due_at, now))
+/// Whether a stage holds a job that enters it.
+pub(super) fn is_held(session: &mut Session<'_>, stage: &Name, in_group: bool) -> Result<bool, Failure> {
+    Ok(in_group && session.stage(stage)?.is_some_and(|stage| !stage.after.is_empty()))
 }
 
 /// Makes jobs ready that are due ([`JobCall::Due`]), many at once.
