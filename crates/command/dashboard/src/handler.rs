@@ -11,7 +11,7 @@ use tollway_server::{AdminHandler, AdminRight, Administrator, HandledFuture};
 
 use crate::answer::{Answer, Problem, asset, events, json};
 use crate::dashboard::Shared;
-use crate::routes::{Found, Operation, Route, find, openapi};
+use crate::routes::{DashboardEndpoint, Found, Route, find, openapi};
 use crate::{details, live, page};
 
 /// Answers on the administration's worker thread.
@@ -81,20 +81,22 @@ async fn answer(
     let query = read_query(request.uri().query(), route.query)?;
     let asked = Asked { parameters, query, administrator };
     match route.operation {
-        Operation::Live => {
+        DashboardEndpoint::Live => {
             let viewer = shared.feed.watch().ok_or_else(too_many_viewers)?;
             Ok(events(live::body(viewer)))
         }
-        Operation::Me => Ok(me(&asked.administrator)),
-        Operation::Policies => details::policies::list(shared, &asked).await,
-        Operation::Policy => details::policy::one(shared, &asked).await,
-        Operation::PolicyHistory => details::policy::history(shared, &asked),
-        Operation::PolicySubjects => details::subjects::of_policy(shared, &asked).await,
-        Operation::Api => details::apis::one(shared, &asked),
-        Operation::Incidents => details::incidents::list(shared).await,
-        Operation::Incident => details::incidents::one(shared, &asked).await,
+        DashboardEndpoint::Me => Ok(me(&asked.administrator)),
+        DashboardEndpoint::Policies => details::policies::list(shared, &asked).await,
+        DashboardEndpoint::Policy => details::policy::one(shared, &asked).await,
+        DashboardEndpoint::PolicyHistory => details::policy::history(shared, &asked),
+        DashboardEndpoint::PolicySubjects => details::subjects::of_policy(shared, &asked).await,
+        DashboardEndpoint::Api => details::apis::one(shared, &asked),
+        DashboardEndpoint::Incidents => details::incidents::list(shared).await,
+        DashboardEndpoint::Incident => details::incidents::one(shared, &asked).await,
         #[cfg(feature = "pipeline")]
-        Operation::Pipeline(operation) => crate::pipelines::answer(operation, shared, &asked, request).await,
+        DashboardEndpoint::Pipeline(operation) => {
+            crate::pipelines::answer(operation, shared, &asked, request).await
+        }
     }
 }
 

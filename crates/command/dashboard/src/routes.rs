@@ -9,7 +9,7 @@ use crate::answer::Problem;
 
 /// The operation of a route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Operation {
+pub(crate) enum DashboardEndpoint {
     Live,
     Me,
     Policies,
@@ -20,7 +20,7 @@ pub(crate) enum Operation {
     Incidents,
     Incident,
     #[cfg(feature = "pipeline")]
-    Pipeline(crate::pipelines::Operation),
+    Pipeline(crate::pipelines::PipelineEndpoint),
 }
 
 /// One route.
@@ -29,7 +29,7 @@ pub(crate) struct Route {
     pub(crate) method: Method,
     /// Parts in braces are parameters.
     pub(crate) path: &'static str,
-    pub(crate) operation: Operation,
+    pub(crate) operation: DashboardEndpoint,
     pub(crate) needs: AdminRight,
     /// The names of its query.
     pub(crate) query: &'static [&'static str],
@@ -38,7 +38,7 @@ pub(crate) struct Route {
 
 const fn get(
     path: &'static str,
-    operation: Operation,
+    operation: DashboardEndpoint,
     needs: AdminRight,
     query: &'static [&'static str],
     about: &'static str,
@@ -50,78 +50,84 @@ const fn get(
 pub(crate) const fn change(
     method: Method,
     path: &'static str,
-    operation: crate::pipelines::Operation,
+    operation: crate::pipelines::PipelineEndpoint,
     query: &'static [&'static str],
     about: &'static str,
 ) -> Route {
-    let operation = Operation::Pipeline(operation);
+    let operation = DashboardEndpoint::Pipeline(operation);
     Route { method, path, operation, needs: AdminRight::Write, query, about }
 }
 
 #[cfg(feature = "pipeline")]
 pub(crate) const fn read_jobs(
     path: &'static str,
-    operation: crate::pipelines::Operation,
+    operation: crate::pipelines::PipelineEndpoint,
     needs: AdminRight,
     query: &'static [&'static str],
     about: &'static str,
 ) -> Route {
-    get(path, Operation::Pipeline(operation), needs, query, about)
+    get(path, DashboardEndpoint::Pipeline(operation), needs, query, about)
 }
 
 /// All but those of pipelines.
 static ROUTES: [Route; 9] = [
     get(
         "/v1/live",
-        Operation::Live,
+        DashboardEndpoint::Live,
         AdminRight::Overview,
         &[],
         "The state of the process as server-sent events: `snapshot` first, then `changes` once a second. At most 64 KiB each.",
     ),
-    get("/v1/view/me", Operation::Me, AdminRight::Nothing, &[], "What the client of this request may do."),
+    get(
+        "/v1/view/me",
+        DashboardEndpoint::Me,
+        AdminRight::Nothing,
+        &[],
+        "What the client of this request may do.",
+    ),
     get(
         "/v1/view/policies",
-        Operation::Policies,
+        DashboardEndpoint::Policies,
         AdminRight::Overview,
         &["search", "from"],
         "The limits of all policies, 50 policies at a time.",
     ),
     get(
         "/v1/view/policies/{policy}",
-        Operation::Policy,
+        DashboardEndpoint::Policy,
         AdminRight::Overview,
         &[],
         "One policy: its limits, those that operators set, and the last changes.",
     ),
     get(
         "/v1/view/policies/{policy}/history",
-        Operation::PolicyHistory,
+        DashboardEndpoint::PolicyHistory,
         AdminRight::Overview,
         &["span"],
         "The last hour or day of a policy's limits.",
     ),
     get(
         "/v1/view/policies/{policy}/subjects",
-        Operation::PolicySubjects,
+        DashboardEndpoint::PolicySubjects,
         AdminRight::Read,
         &[],
         "The subjects that this process saw most.",
     ),
     get(
         "/v1/view/apis/{api}",
-        Operation::Api,
+        DashboardEndpoint::Api,
         AdminRight::Overview,
         &[],
         "One api: its rate, and whose the last refusals were.",
     ),
     get(
         "/v1/view/incidents",
-        Operation::Incidents,
+        DashboardEndpoint::Incidents,
         AdminRight::Read,
         &[],
         "The last calls that a vendor refused although they had a permit.",
     ),
-    get("/v1/view/incidents/{id}", Operation::Incident, AdminRight::Read, &[], "One of them."),
+    get("/v1/view/incidents/{id}", DashboardEndpoint::Incident, AdminRight::Read, &[], "One of them."),
 ];
 
 #[cfg(feature = "pipeline")]
@@ -183,11 +189,11 @@ pub(crate) fn openapi() -> Map<String, Value> {
         let in_path = in_path.map(|name| parameter(name, "path", true));
         let in_query = route.query.iter().map(|name| parameter(name, "query", false));
         let media_type = match route.operation {
-            Operation::Live => "text/event-stream",
+            DashboardEndpoint::Live => "text/event-stream",
             _ => "application/json",
         };
         let schema = match route.operation {
-            Operation::Live => json!({ "type": "string" }),
+            DashboardEndpoint::Live => json!({ "type": "string" }),
             _ => json!({ "type": "object" }),
         };
         let mut described = json!({

@@ -3,12 +3,12 @@
 //! `list`, `show` and `try_call` are the commands, `fields` the fields of an api as JSON and as text, `toml` writes it as a
 //! config, `tried` shows what became of a call.
 
+#[cfg(feature = "client")]
+mod call_result;
 mod fields;
 mod list;
 mod show;
 mod toml;
-#[cfg(feature = "client")]
-mod tried;
 #[cfg(feature = "client")]
 mod try_call;
 

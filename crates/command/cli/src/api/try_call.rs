@@ -12,8 +12,8 @@ use tollway::{Limiter, Span};
 use tollway_client::{ApiClient, Attempts, CallError, CallFailure, ClientError};
 use tollway_dialects::Dialect;
 
+use super::call_result::{Body, CallResult, ObservedLimits};
 use super::show;
-use super::tried::{Body, Said, Tried};
 use crate::complete_names;
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
@@ -90,9 +90,9 @@ impl Arguments {
         api: Api,
         body: Option<Vec<u8>>,
         context: &Context,
-    ) -> Result<(Tried, Option<CallError>), Failure> {
+    ) -> Result<(CallResult, Option<CallError>), Failure> {
         let (method, path) = self.method_and_path()?;
-        let mut tried = Tried::new(&api, &method, path);
+        let mut tried = CallResult::new(&api, &method, path);
         let (name, answers) = (api.name().clone(), Answers::default());
         let builder = ApiClient::builder(name.as_str()).limiter(limiter);
         let client = builder.refused_as(answers.clone().recorder(api)).build().map_err(client_failure)?;
@@ -150,7 +150,7 @@ impl Arguments {
 
 /// What the vendor's answers said, attempt by attempt.
 #[derive(Clone, Default)]
-struct Answers(Arc<Mutex<Vec<Said>>>);
+struct Answers(Arc<Mutex<Vec<ObservedLimits>>>);
 
 impl Answers {
     /// A function that is shown every response, and leaves the decision to the dialect.
@@ -160,13 +160,13 @@ impl Answers {
     ) -> impl Fn(&tollway_client::VendorResponse<'_>) -> Option<tollway_client::RefusalKind> {
         move |response| {
             let dialect = api.dialect().unwrap_or_else(|| Dialect::detect_in(response));
-            let said = Said { dialect: dialect.name(), observation: dialect.observe(response) };
+            let said = ObservedLimits { dialect: dialect.name(), observation: dialect.observe(response) };
             self.0.lock().unwrap_or_else(PoisonError::into_inner).push(said);
             None
         }
     }
 
-    fn last(&self) -> Option<Said> {
+    fn last(&self) -> Option<ObservedLimits> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).pop()
     }
 }

@@ -13,7 +13,7 @@ use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 use tokio::task::JoinSet;
 
 use super::documents::{Document, STAGES, TRIES};
-use super::protocol::{Input, Job, Said};
+use super::protocol::{Input, Job, WorkerMessage};
 use super::worker_processes::WorkerProcesses;
 use crate::failure::{Exit, Failure};
 
@@ -133,7 +133,7 @@ impl Worker {
             loop {
                 tries += 1;
                 match self.attempt(stage, &document).await? {
-                    Said::Done { outputs, .. } => {
+                    WorkerMessage::Done { outputs, .. } => {
                         document = outputs.into_iter().next().map_or(document, |output| output.data);
                         break;
                     }
@@ -145,7 +145,7 @@ impl Worker {
         Ok(true)
     }
 
-    async fn attempt(&mut self, stage: &str, document: &Document) -> io::Result<Said> {
+    async fn attempt(&mut self, stage: &str, document: &Document) -> io::Result<WorkerMessage> {
         // One job at a time, so that one id is enough.
         let job = Job { id: 1, stage: stage.to_owned(), data: document.clone() };
         let line = serde_json::to_string(&Input::Job(job))? + "\n";

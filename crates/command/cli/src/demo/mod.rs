@@ -38,7 +38,7 @@ use crate::context::Context;
 use crate::failure::{Exit, Failure};
 use documents::{JOBS_MAX, JOBS_MIN};
 use quota::{EDGE_MIN, MINUTE_IN_EDGES, Quota};
-use report::Report;
+use report::DemoReport;
 use state::Plan;
 use worker::AfterRefusal;
 
@@ -106,7 +106,7 @@ pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<Exit, Fail
     }
     let plan = Plan { jobs, workers, without };
     let (state, audit, kept) = driver::drive(plan, Quota::new(limit, minute), context.output())?;
-    let report = Report::of(&state, audit);
+    let report = DemoReport::of(&state, audit);
     report.say(context.output())?;
     if let Some(serving) = kept.serving.as_ref().filter(|_| arguments.keep) {
         context.output().flush()?;

@@ -25,7 +25,7 @@ pub(super) struct Job {
 /// What a worker says about the job with this id.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(untagged)]
-pub(super) enum Said {
+pub(super) enum WorkerMessage {
     /// It is about to call the vendor.
     Begin {
         /// The job.
@@ -75,10 +75,13 @@ mod tests {
     #[test]
     fn answers_are_those_of_the_protocol() {
         let text = |said| serde_json::to_string(&said).unwrap();
-        assert_eq!(text(Said::Begin { begin: 7 }), r#"{"begin":7}"#);
-        assert_eq!(text(Said::Retry { retry: 7, error: "e".into() }), r#"{"retry":7,"error":"e"}"#);
-        assert_eq!(text(Said::RateLimited { rate_limited: 7, after: 3 }), r#"{"rate_limited":7,"after":3}"#);
-        let done = Said::Done { done: 7, outputs: vec![Output { data: Document::new(1, 500) }] };
+        assert_eq!(text(WorkerMessage::Begin { begin: 7 }), r#"{"begin":7}"#);
+        assert_eq!(text(WorkerMessage::Retry { retry: 7, error: "e".into() }), r#"{"retry":7,"error":"e"}"#);
+        assert_eq!(
+            text(WorkerMessage::RateLimited { rate_limited: 7, after: 3 }),
+            r#"{"rate_limited":7,"after":3}"#
+        );
+        let done = WorkerMessage::Done { done: 7, outputs: vec![Output { data: Document::new(1, 500) }] };
         assert_eq!(text(done), r#"{"done":7,"outputs":[{"data":{"document":"doc-0001","page_size":"A4"}}]}"#);
     }
 }

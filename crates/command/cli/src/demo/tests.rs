@@ -8,7 +8,7 @@ use super::audit::Audit;
 use super::panel;
 use super::pipeline::Redriven;
 use super::quota::Quota;
-use super::report::Report;
+use super::report::DemoReport;
 use super::row::{Row, WIDTH};
 use super::state::{DemoState, Event, Killed, Plan, Side, StageView};
 use super::worker::AfterRefusal;
@@ -71,21 +71,21 @@ fn drawn(rows: Vec<Row>) -> String {
 }
 
 fn reported(state: &DemoState, audit: Audit) -> String {
-    plain(Report::of(state, audit).lines())
+    plain(DemoReport::of(state, audit).lines())
 }
 
 #[test]
 fn report_of_a_demo() {
     let state = finished(None);
     assert_eq!(reported(&state, ALL_DONE), include_str!("../../tests/golden/demo_report.txt"));
-    assert!(Report::of(&state, ALL_DONE).is_good());
+    assert!(DemoReport::of(&state, ALL_DONE).is_good());
 }
 
 #[test]
 fn report_of_both_sides() {
     let state = finished(Some(AfterRefusal::AtOnce));
     assert_eq!(reported(&state, ALL_DONE), include_str!("../../tests/golden/demo_report_without.txt"));
-    assert!(Report::of(&state, ALL_DONE).is_good(), "what the others do alone is not Tollway's failure");
+    assert!(DemoReport::of(&state, ALL_DONE).is_good(), "what the others do alone is not Tollway's failure");
 }
 
 /// Each of these alone makes the demo fail.
@@ -98,14 +98,14 @@ fn broken_promises_are_failures() {
         Audit { done: 19, open: 1, ..ALL_DONE },
     ];
     for audit in broken {
-        assert!(!Report::of(&finished(None), audit).is_good(), "{audit:?}");
+        assert!(!DemoReport::of(&finished(None), audit).is_good(), "{audit:?}");
     }
     let mut refused = finished(None);
     let quota = refused.quota.clone();
     call(&mut refused.tollway, &quota, &[0, 1]);
     let report = reported(&refused, ALL_DONE);
     assert!(report.contains("refused by the vendor             1\n"), "{report}");
-    assert!(!Report::of(&refused, ALL_DONE).is_good());
+    assert!(!DemoReport::of(&refused, ALL_DONE).is_good());
 }
 
 #[test]
@@ -117,7 +117,7 @@ fn report_names_workers_that_are_too_slow() {
     let report = reported(&state, ALL_DONE);
     assert!(report.contains("87.5 %   35 of 40 in 2 full minutes"), "{report}");
     assert!(report.contains("too few for this limit"), "{report}");
-    assert!(Report::of(&state, ALL_DONE).is_good());
+    assert!(DemoReport::of(&state, ALL_DONE).is_good());
 }
 
 /// Jobs that wait when the demo is interrupted are not lost, and no failure.
@@ -130,7 +130,7 @@ fn interrupted_demo_reports_what_is_queued() {
         let report = reported(&state, audit);
         assert!(report.starts_with("20 jobs in two stages, 4 workers, ended early\n"), "{report}");
         assert!(report.contains("  jobs still queued  ") && report.contains(" 12"), "{report}");
-        assert!(Report::of(&state, audit).is_good());
+        assert!(DemoReport::of(&state, audit).is_good());
         if without.is_none() {
             assert!(report.contains("-   no full minute") && report.contains("0   3 left"), "{report}");
         }

@@ -20,7 +20,7 @@ use super::tally::{ServedCalls, Tally};
 /// Concurrent connections: one per worker, and leftovers of killed ones.
 const CONNECTIONS_MAX: usize = 4 * WORKERS_MAX as usize;
 /// Timeout for reading a request and for writing a response.
-const PATIENCE: Duration = Duration::from_secs(5);
+const TIMEOUT: Duration = Duration::from_secs(5);
 /// Pause after a failed accept.
 const PAUSE_AFTER_FAILURE: Duration = Duration::from_millis(10);
 
@@ -45,13 +45,13 @@ struct Books {
     tally: Tally,
     served: ServedCalls,
     /// Calls that are not answered, the newest last.
-    in_flight: BTreeMap<u64, Call>,
+    in_flight: BTreeMap<u64, VendorCall>,
     calls: u64,
 }
 
 /// A call.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Call {
+pub(super) struct VendorCall {
     /// The process id of the caller.
     pub(super) worker: u32,
     stage: usize,
@@ -99,7 +99,7 @@ impl Vendor {
     }
 
     /// The newest call that is not answered yet.
-    pub(super) fn newest_in_flight(&self) -> Option<Call> {
+    pub(super) fn newest_in_flight(&self) -> Option<VendorCall> {
         self.state.books().in_flight.last_key_value().map(|(_, call)| *call)
     }
 }
@@ -142,8 +142,8 @@ fn accept(listener: &TcpListener, state: &Arc<VendorState>) {
 
 impl VendorState {
     fn serve(&self, mut stream: &TcpStream) -> io::Result<()> {
-        stream.set_read_timeout(Some(PATIENCE))?;
-        stream.set_write_timeout(Some(PATIENCE))?;
+        stream.set_read_timeout(Some(TIMEOUT))?;
+        stream.set_write_timeout(Some(TIMEOUT))?;
         let head = Head::read(BufReader::new(stream))?;
         let answer = match call_of(&head) {
             Some(call) => self.answer(call),
@@ -153,7 +153,7 @@ impl VendorState {
     }
 
     /// Decides on arrival. A refusal takes as long as a result.
-    fn answer(&self, call: Call) -> String {
+    fn answer(&self, call: VendorCall) -> String {
         let now = WallClock.now();
         let (id, admitted, left) = self.books().arrive(call, now);
         thread::sleep(self.latency);
@@ -173,7 +173,7 @@ impl VendorState {
 
 impl Books {
     /// Counts a call. Returns its number, whether it is within the limit, and what is left of the minute.
-    fn arrive(&mut self, call: Call, now: Timestamp) -> (u64, bool, tollway::Span) {
+    fn arrive(&mut self, call: VendorCall, now: Timestamp) -> (u64, bool, tollway::Span) {
         let minute = self.quota.minute_at(now);
         let admitted = self.tally.admit(minute, call.worker, self.quota.limit_in(minute));
         if admitted {
@@ -186,9 +186,10 @@ impl Books {
 }
 
 /// `POST /autotag/doc-0042`.
-fn call_of(head: &Head) -> Option<Call> {
+fn call_of(head: &Head) -> Option<VendorCall> {
     let (stage, document) = head.word(1).strip_prefix('/')?.split_once('/')?;
-    let call = Call { worker: head.number(WORKER)?, stage: stage_index(stage)?, document: number(document)? };
+    let call =
+        VendorCall { worker: head.number(WORKER)?, stage: stage_index(stage)?, document: number(document)? };
     (head.word(0) == "POST").then_some(call)
 }
 

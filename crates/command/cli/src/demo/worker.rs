@@ -16,11 +16,11 @@ use serde::Serialize;
 
 use super::documents::{STAGES, stage_index};
 use super::http::{Head, RETRY_AFTER, WORKER};
-use super::protocol::{Input, Job, Output, Said};
+use super::protocol::{Input, Job, Output, WorkerMessage};
 use crate::failure::{Exit, Failure};
 
 /// Timeout for a call to the vendor.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// What a worker without Tollway does when the vendor refuses a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize)]
@@ -43,7 +43,7 @@ pub(super) fn work(folder: &Path, vendor: SocketAddr, alone: Option<AfterRefusal
     while let Some(input) = next(&lines)? {
         let Input::Job(job) = input else { return Err(unexpected()) };
         if alone.is_none() {
-            say(&Said::Begin { begin: job.id })?;
+            say(&WorkerMessage::Begin { begin: job.id })?;
             let Some(Input::Go(_)) = next(&lines)? else { return Err(unexpected()) };
         }
         say(&answer(&job, vendor, pid, alone))?;
@@ -52,35 +52,37 @@ pub(super) fn work(folder: &Path, vendor: SocketAddr, alone: Option<AfterRefusal
 }
 
 /// Does a job.
-fn answer(job: &Job, vendor: SocketAddr, pid: u32, alone: Option<AfterRefusal>) -> Said {
+fn answer(job: &Job, vendor: SocketAddr, pid: u32, alone: Option<AfterRefusal>) -> WorkerMessage {
     let after = loop {
         match (call(vendor, job, pid), alone) {
             (Ok(None), _) => return finish(job),
-            (Err(error), _) => return Said::Retry { retry: job.id, error: format!("the vendor: {error}") },
+            (Err(error), _) => {
+                return WorkerMessage::Retry { retry: job.id, error: format!("the vendor: {error}") };
+            }
             (Ok(Some(after)), None) => break after,
             (Ok(Some(_)), Some(AfterRefusal::AtOnce)) => {}
             (Ok(Some(after)), Some(AfterRefusal::RetryAfter)) => thread::sleep(Duration::from_secs(after)),
         }
     };
-    Said::RateLimited { rate_limited: job.id, after }
+    WorkerMessage::RateLimited { rate_limited: job.id, after }
 }
 
 /// What the job becomes after its call. The last stage needs data that it can read.
-fn finish(job: &Job) -> Said {
+fn finish(job: &Job) -> WorkerMessage {
     if stage_index(&job.stage) != Some(STAGES.len() - 1) {
-        return Said::Done { done: job.id, outputs: vec![Output { data: job.data.clone() }] };
+        return WorkerMessage::Done { done: job.id, outputs: vec![Output { data: job.data.clone() }] };
     }
     match job.data.fault() {
-        Some(error) => Said::Retry { retry: job.id, error },
-        None => Said::Done { done: job.id, outputs: Vec::new() },
+        Some(error) => WorkerMessage::Retry { retry: job.id, error },
+        None => WorkerMessage::Done { done: job.id, outputs: Vec::new() },
     }
 }
 
 /// One call. Returns the vendor's `Retry-After` if it refused.
 fn call(vendor: SocketAddr, job: &Job, pid: u32) -> io::Result<Option<u64>> {
-    let mut stream = TcpStream::connect_timeout(&vendor, PATIENCE)?;
-    stream.set_read_timeout(Some(PATIENCE))?;
-    stream.set_write_timeout(Some(PATIENCE))?;
+    let mut stream = TcpStream::connect_timeout(&vendor, TIMEOUT)?;
+    stream.set_read_timeout(Some(TIMEOUT))?;
+    stream.set_write_timeout(Some(TIMEOUT))?;
     let (stage, document) = (&job.stage, &job.data.document);
     let request = format!(
         "POST /{stage}/{document} HTTP/1.1\r\nHost: {vendor}\r\n{WORKER}: {pid}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
@@ -94,7 +96,7 @@ fn call(vendor: SocketAddr, job: &Job, pid: u32) -> io::Result<Option<u64>> {
     }
 }
 
-fn say(said: &Said) -> Result<(), Failure> {
+fn say(said: &WorkerMessage) -> Result<(), Failure> {
     let text = serde_json::to_string(said).map_err(io::Error::from)?;
     let mut output = io::stdout().lock();
     writeln!(output, "{text}")?;

@@ -7,7 +7,7 @@ use tollway::config::ConfigProblem;
 use tollway::{Config, ConfigError};
 use tollway_config::ConfigFile;
 
-use super::report::Report;
+use super::report::CheckReport;
 use super::{compare, findings, text};
 use crate::context::{Context, WholeConfig};
 use crate::failure::{Exit, Failure};
@@ -59,7 +59,8 @@ pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<Exit, Fail
             let rules = config.server().map(|server| server.descriptors.clone()).unwrap_or_default();
             let config = config.into_limits();
             let changes = old.map(|(old_path, old)| compare::compare(old_path, &old, &config));
-            let report = Report::new(files, &config, &rules, findings::all(&config), changes, context.now());
+            let report =
+                CheckReport::new(files, &config, &rules, findings::all(&config), changes, context.now());
             let output = context.output();
             if output.is_json() {
                 output.json(&report)?

@@ -12,7 +12,7 @@ use super::findings::{Finding, Level};
 
 /// The report on a config.
 #[derive(Serialize)]
-pub(super) struct Report {
+pub(super) struct CheckReport {
     pub(super) file: String,
     /// The files that it includes.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -81,7 +81,7 @@ pub(super) struct DescriptorReport {
     pub(super) explained: String,
 }
 
-impl Report {
+impl CheckReport {
     pub(super) fn new(
         files: Vec<String>,
         config: &Config,

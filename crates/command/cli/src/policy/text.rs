@@ -2,14 +2,14 @@
 
 use anstyle::Style;
 
-use super::report::{ApiReport, DescriptorReport, PolicyReport, Report};
+use super::report::{ApiReport, CheckReport, DescriptorReport, PolicyReport};
 use crate::failure::Failure;
 use crate::humanize;
 use crate::layout::{COLUMNS, INDENT};
 use crate::output::{FAINT, GOOD, Output, STRONG, WARN};
 
 /// Writes the report. With `--quiet` only the summary, and the changes of `--against`.
-pub(super) fn write(report: &Report, output: &Output) -> Result<(), Failure> {
+pub(super) fn write(report: &CheckReport, output: &Output) -> Result<(), Failure> {
     if !output.is_quiet() {
         output.line(format_args!("{STRONG}{}{STRONG:#}: {}", report.file, contents(report)))?;
         output.line(format_args!("store: {}\n", report.store_explained))?;
@@ -26,7 +26,7 @@ pub(super) fn write(report: &Report, output: &Output) -> Result<(), Failure> {
     output.line(summary(report))
 }
 
-fn contents(report: &Report) -> String {
+fn contents(report: &CheckReport) -> String {
     let limits = report.policies.iter().map(|policy| policy.limits.len()).sum();
     let mut parts =
         vec![number(report.policies.len(), "policy", "policies"), number(limits, "limit", "limits")];
@@ -40,7 +40,7 @@ fn contents(report: &Report) -> String {
     parts.join(", ") + &included
 }
 
-fn summary(report: &Report) -> String {
+fn summary(report: &CheckReport) -> String {
     match report.warnings.len() {
         0 => format!("{GOOD}valid, no warnings{GOOD:#}"),
         warnings => format!("{WARN}valid, with {}{WARN:#}", number(warnings, "warning", "warnings")),

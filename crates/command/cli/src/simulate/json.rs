@@ -4,10 +4,10 @@ use serde_json::{Value, json};
 use tollway::{Span, Subject};
 use tollway_forecast::simulate::{LimitCounts, Ranking, Spread, Trial};
 
-use super::simulation::Report;
+use super::simulation::SimulationReport;
 use super::text::TOP;
 
-pub(super) fn of(report: &Report<'_>) -> Value {
+pub(super) fn of(report: &SimulationReport<'_>) -> Value {
     let (summary, traffic) = (report.summary, &report.summary.traffic);
     let (first, last) = traffic.range.unwrap_or_default();
     json!({

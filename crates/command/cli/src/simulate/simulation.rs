@@ -34,7 +34,7 @@ pub(super) struct Simulation {
 }
 
 /// The input of the reports.
-pub(super) struct Report<'s> {
+pub(super) struct SimulationReport<'s> {
     /// The name of the log.
     pub(super) log: &'s str,
     pub(super) interrupted: bool,
@@ -170,7 +170,7 @@ impl Simulation {
         self.check_unreadable(arguments, context)?;
         self.warn(context);
         let log = if arguments.log == "-" { "standard input" } else { &arguments.log };
-        let report = Report { log, interrupted: self.interrupted, summary: &self.summary };
+        let report = SimulationReport { log, interrupted: self.interrupted, summary: &self.summary };
         if output.is_json() {
             output.json(&json::of(&report))?;
         } else {

@@ -4,7 +4,7 @@ use anstyle::Style;
 use tollway::{Subject, Timestamp};
 use tollway_forecast::simulate::{LimitCounts, Ranking, Spread, Trial};
 
-use super::simulation::Report;
+use super::simulation::SimulationReport;
 use crate::failure::Failure;
 use crate::humanize::{count, counted, moment, moment_in_full, span};
 use crate::layout::{COLUMNS, column_groups, cut};
@@ -20,7 +20,7 @@ pub(super) const TOP: usize = 5;
 const SUBJECT_CHARS_MAX: usize = 30;
 
 /// Writes the whole summary.
-pub(super) fn write(report: &Report<'_>, output: &Output) -> Result<(), Failure> {
+pub(super) fn write(report: &SimulationReport<'_>, output: &Output) -> Result<(), Failure> {
     let (summary, traffic) = (report.summary, &report.summary.traffic);
     let range = traffic.range.unwrap_or_default();
     let many = if traffic.by_calls.error() > 0 { "more than " } else { "" };
@@ -113,7 +113,7 @@ fn peak(table: &mut Table, trials: &[Trial], name: &str, day: Timestamp) {
     table.row(&format!("  {name}"), Style::new(), each(&used));
     table.row("    at", FAINT, each(&|counts| when_used(counts, moment(counts.peak.at, day))));
     if found.iter().flatten().any(|counts| counts.peak.subject != Subject::SHARED) {
-        table.row("    by", FAINT, each(&|counts| when_used(counts, shown(&counts.peak.subject))));
+        table.row("    by", FAINT, each(&|counts| when_used(counts, subject_name(&counts.peak.subject))));
     }
     if trials.iter().any(|trial| trial.policy.limits().len() > 1) {
         table.row("    denied by it", FAINT, each(&|counts| count(counts.denied)));
@@ -125,7 +125,7 @@ fn none() -> String {
 }
 
 /// The subjects with most calls and most denials; only if there are several.
-fn subjects(table: &mut Table, report: &Report<'_>) {
+fn subjects(table: &mut Table, report: &SimulationReport<'_>) {
     let (traffic, trials) = (&report.summary.traffic, &report.summary.trials);
     if traffic.by_calls.subjects() < 2 {
         return;
@@ -133,7 +133,7 @@ fn subjects(table: &mut Table, report: &Report<'_>) {
     table.gap();
     table.row(&heading("most calls", &traffic.by_calls), STRONG, Vec::new());
     for (subject, calls) in traffic.by_calls.top(TOP) {
-        table.row(&format!("  {}", shown(subject)), Style::new(), vec![count(calls)]);
+        table.row(&format!("  {}", subject_name(subject)), Style::new(), vec![count(calls)]);
     }
     let Some(strictest) = trials.iter().rev().max_by_key(|trial| trial.counts.denied) else { return };
     if strictest.counts.denied == 0 {
@@ -143,7 +143,7 @@ fn subjects(table: &mut Table, report: &Report<'_>) {
     table.row(&heading("most denials", &strictest.counts.by_denials), STRONG, Vec::new());
     for (subject, _) in strictest.counts.by_denials.top(TOP) {
         let cells = trials.iter().map(|trial| count(trial.counts.by_denials.count(subject))).collect();
-        table.row(&format!("  {}", shown(subject)), Style::new(), cells);
+        table.row(&format!("  {}", subject_name(subject)), Style::new(), cells);
     }
 }
 
@@ -155,7 +155,7 @@ fn heading(text: &str, ranking: &Ranking) -> String {
 }
 
 /// A subject, escaped for a terminal.
-fn shown(subject: &Subject) -> String {
+fn subject_name(subject: &Subject) -> String {
     let text: String = subject.as_str().chars().flat_map(char::escape_debug).collect();
     match text.chars().count() {
         0 => "(all share one)".to_owned(),

@@ -10,7 +10,7 @@ use tempfile::TempDir;
 const OLD: &str = "TOLLWAY_OLD";
 
 /// Longer than anything here takes on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(120);
+const WAIT_MAX: Duration = Duration::from_secs(120);
 const LOOKS_EVERY: Duration = Duration::from_millis(10);
 
 /// A version of the command.
@@ -135,9 +135,9 @@ pub(crate) fn read(path: &Path) -> String {
 
 pub(crate) fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
     let now = || SystemTime::UNIX_EPOCH.elapsed().unwrap();
-    let deadline = now() + PATIENCE;
+    let deadline = now() + WAIT_MAX;
     while !condition() {
-        assert!(now() < deadline, "not within {PATIENCE:?}: {what}");
+        assert!(now() < deadline, "not within {WAIT_MAX:?}: {what}");
         std::thread::sleep(LOOKS_EVERY);
     }
 }

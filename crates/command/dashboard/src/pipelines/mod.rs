@@ -31,7 +31,7 @@ use source::Pipeline;
 
 /// What is asked of a pipeline, or done to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Operation {
+pub(crate) enum PipelineEndpoint {
     View,
     Jobs,
     Job,
@@ -49,28 +49,28 @@ pub(crate) enum Operation {
 pub(crate) static ROUTES: [Route; 11] = [
     read_jobs(
         "/v1/view/pipelines/{pipeline}",
-        Operation::View,
+        PipelineEndpoint::View,
         AdminRight::Overview,
         &[],
         "One pipeline, as `tollway pipeline status --json` has it.",
     ),
     read_jobs(
         "/v1/view/pipelines/{pipeline}/jobs",
-        Operation::Jobs,
+        PipelineEndpoint::Jobs,
         AdminRight::Read,
         &["stage", "state", "error", "group", "search", "from"],
         "Jobs that match, 50 at a time; `from` is `next` of the page before.",
     ),
     read_jobs(
         "/v1/view/pipelines/{pipeline}/jobs/{id}",
-        Operation::Job,
+        PipelineEndpoint::Job,
         AdminRight::Read,
         &[],
         "One job, and why it is where it is, as `tollway pipeline why --json` has it; `version` is for a correction.",
     ),
     read_jobs(
         "/v1/view/pipelines/{pipeline}/dead",
-        Operation::Dead,
+        PipelineEndpoint::Dead,
         AdminRight::Read,
         &["by", "stage"],
         "Dead letters, counted by their error, stage or group.",
@@ -78,43 +78,49 @@ pub(crate) static ROUTES: [Route; 11] = [
     change(
         Method::POST,
         "/v1/pipelines/{pipeline}/jobs",
-        Operation::Enqueue,
+        PipelineEndpoint::Enqueue,
         &["stage", "again", "key"],
         "Adds jobs: one JSON object a line, as `tollway pipeline enqueue` reads them; at most 1 MiB.",
     ),
     change(
         Method::POST,
         "/v1/pipelines/{pipeline}/redrive",
-        Operation::Redrive,
+        PipelineEndpoint::Redrive,
         &[],
         "Tries dead letters again: all that match, unless there are more than expected.",
     ),
     change(
         Method::POST,
         "/v1/pipelines/{pipeline}/drop",
-        Operation::Drop,
+        PipelineEndpoint::Drop,
         &[],
         "Drops dead letters: all that match, unless there are more than expected.",
     ),
-    change(Method::POST, "/v1/pipelines/{pipeline}/pause", Operation::Pause, &[], "Pauses a stage, or all."),
+    change(
+        Method::POST,
+        "/v1/pipelines/{pipeline}/pause",
+        PipelineEndpoint::Pause,
+        &[],
+        "Pauses a stage, or all.",
+    ),
     change(
         Method::POST,
         "/v1/pipelines/{pipeline}/resume",
-        Operation::Resume,
+        PipelineEndpoint::Resume,
         &[],
         "Lets a stage go on, or all.",
     ),
     change(
         Method::POST,
         "/v1/pipelines/{pipeline}/concurrency",
-        Operation::Concurrency,
+        PipelineEndpoint::Concurrency,
         &[],
         "Sets how many jobs of a stage may run at a time.",
     ),
     change(
         Method::PUT,
         "/v1/pipelines/{pipeline}/jobs/{id}/data",
-        Operation::Edit,
+        PipelineEndpoint::Edit,
         &[],
         "Corrects the data of a dead letter, unless it has another `version` by now.",
     ),
@@ -172,24 +178,24 @@ impl Pipelines {
 
 /// Answers a request about one pipeline.
 pub(crate) async fn answer(
-    operation: Operation,
+    operation: PipelineEndpoint,
     shared: &Arc<Shared>,
     asked: &Asked,
     request: Request<Incoming>,
 ) -> Result<Answer, Problem> {
     let pipeline = &shared.pipelines.named(asked.parameter(0))?;
     match operation {
-        Operation::View => read::view(pipeline, shared, asked).await,
-        Operation::Jobs => read::jobs(pipeline, shared, asked).await,
-        Operation::Job => read::job(pipeline, shared, asked).await,
-        Operation::Dead => read::dead(pipeline, shared, asked).await,
-        Operation::Enqueue => enqueue::answer(pipeline, shared, asked, request).await,
-        Operation::Redrive => change::redrive(pipeline, shared, asked, request).await,
-        Operation::Drop => change::drop_dead(pipeline, shared, asked, request).await,
-        Operation::Pause => change::pause(pipeline, shared, asked, request, true).await,
-        Operation::Resume => change::pause(pipeline, shared, asked, request, false).await,
-        Operation::Concurrency => change::concurrency(pipeline, shared, asked, request).await,
-        Operation::Edit => change::edit(pipeline, shared, asked, request).await,
+        PipelineEndpoint::View => read::view(pipeline, shared, asked).await,
+        PipelineEndpoint::Jobs => read::jobs(pipeline, shared, asked).await,
+        PipelineEndpoint::Job => read::job(pipeline, shared, asked).await,
+        PipelineEndpoint::Dead => read::dead(pipeline, shared, asked).await,
+        PipelineEndpoint::Enqueue => enqueue::answer(pipeline, shared, asked, request).await,
+        PipelineEndpoint::Redrive => change::redrive(pipeline, shared, asked, request).await,
+        PipelineEndpoint::Drop => change::drop_dead(pipeline, shared, asked, request).await,
+        PipelineEndpoint::Pause => change::pause(pipeline, shared, asked, request, true).await,
+        PipelineEndpoint::Resume => change::pause(pipeline, shared, asked, request, false).await,
+        PipelineEndpoint::Concurrency => change::concurrency(pipeline, shared, asked, request).await,
+        PipelineEndpoint::Edit => change::edit(pipeline, shared, asked, request).await,
     }
 }
 

@@ -35,8 +35,8 @@ mod trial_policy;
 
 pub use error::SimulateError;
 pub use log::{
-    Batch, Call, CostSource, Fields, LINE_BYTES_MAX, LINE_BYTES_SKIPPED_MAX, LOG_BYTES_MAX, Log, LogFormat,
-    Source, TIME_NAMES, Unreadable,
+    Batch, CostSource, Fields, LINE_BYTES_MAX, LINE_BYTES_SKIPPED_MAX, LOG_BYTES_MAX, Log, LogFormat,
+    LoggedCall, Source, TIME_NAMES, Unreadable,
 };
 pub use replay::{
     Bar, COUNTERS_KEPT, CallDecision, CallOutcome, LimitCounts, Peak, Progress, Ranking, Replay, Spread,

@@ -51,7 +51,7 @@ impl Default for Effort {
 
 /// What was tested, without a failure.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Report {
+pub struct ConformanceReport {
     /// Named scenarios.
     pub scenarios: u64,
     /// Scenarios that this engine's capabilities exclude.
@@ -88,8 +88,8 @@ struct Scenario {
 }
 
 /// Runs the whole suite. `make` makes an engine without jobs, for each scenario and sequence.
-pub fn run(effort: Effort, mut make: impl FnMut() -> Box<dyn Engine>) -> Result<Report, Failure> {
-    let mut report = Report::default();
+pub fn run(effort: Effort, mut make: impl FnMut() -> Box<dyn Engine>) -> Result<ConformanceReport, Failure> {
+    let mut report = ConformanceReport::default();
     for scenario in scenarios::all() {
         let lab = Lab::new(make());
         if !(scenario.needs)(&lab.engine.capabilities()) {

@@ -170,11 +170,11 @@ async fn through_owner(file: &Path) -> Result<Arc<dyn Engine>, EngineError> {
 }
 
 /// Becomes the file's owner. Waits for commands, which have it for a moment, but not for a process that runs its pipeline.
-async fn own(file: &Path, patience: Duration) -> Result<SqliteEngine, EngineError> {
+async fn own(file: &Path, wait_max: Duration) -> Result<SqliteEngine, EngineError> {
     let mut waited = Duration::ZERO;
     loop {
         match SqliteEngine::open_going_by(Arc::new(WallClock), file) {
-            Err(error) if error.fault == EngineFault::Busy && waited < patience => {
+            Err(error) if error.fault == EngineFault::Busy && waited < wait_max => {
                 if SocketEngine::is_served(file) {
                     return Err(error);
                 }

@@ -21,7 +21,7 @@ const HOUR: Span = Span::from_hours(1);
 const MINUTE: Span = Span::from_mins(1);
 
 /// Far longer than anything here takes, and far shorter than a step of the date.
-const PATIENCE: Duration = Duration::from_secs(60);
+const WAIT_MAX: Duration = Duration::from_secs(60);
 
 fn stage() -> Name {
     Name::new("a").unwrap()
@@ -186,7 +186,7 @@ async fn until(what: &str, mut reached: impl AsyncFnMut() -> bool) {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     };
-    assert!(tokio::time::timeout(PATIENCE, wait).await.is_ok(), "never: {what}");
+    assert!(tokio::time::timeout(WAIT_MAX, wait).await.is_ok(), "never: {what}");
 }
 
 /// P3, I1: every job fails once and waits for its retry. The date is set back by an hour while the process runs, and by a day
@@ -216,7 +216,7 @@ async fn a_pipeline_goes_on_though_the_date_is_set_back() {
 
     clock.set_back(Span::from_days(1));
     let process = Process::start(folder.path(), &clock, handler()).await;
-    let finished = tokio::time::timeout(PATIENCE, process.runner.finished()).await;
+    let finished = tokio::time::timeout(WAIT_MAX, process.runner.finished()).await;
     finished.expect("all jobs are done within a minute").unwrap();
     assert_eq!(calls.load(Ordering::SeqCst), 16);
     assert_eq!(process.engine.counts().await.unwrap()[0].of(State::Done), 8);
@@ -252,7 +252,7 @@ async fn jobs_are_due_in_time_for_a_limiter_whose_clock_is_behind() {
         .stage(StageConfig { take, ..StageConfig::new(stage()) })
         .handler("a", handler_fn(|_| async { Answer::done() }));
     let runner = runner.start().await.unwrap();
-    let finished = tokio::time::timeout(PATIENCE, runner.finished()).await;
+    let finished = tokio::time::timeout(WAIT_MAX, runner.finished()).await;
     finished.expect("the job is done within a minute").unwrap();
     assert_eq!(engine.counts().await.unwrap()[0].of(State::Done), 1);
     runner.drain(Span::from_secs(10)).await.unwrap();

@@ -17,7 +17,7 @@ use super::ledger::{
 use super::message::{Incoming, seconds_until};
 use super::outlook::{AHEAD_MAX, AHEAD_VISIBILITY};
 use super::queue::StageQueue;
-use super::record::{Record, Unclaimable};
+use super::record::{LedgerRecord, Unclaimable};
 use super::table::{Guard, PART, SORT, Write, Written, read_text};
 use super::{Inner, lock};
 use tollway_pipeline::engine::counters::Kind;
@@ -330,7 +330,7 @@ impl Inner {
         };
         let brought = message.job(id, stage, now);
         let mut record = match &brought {
-            Ok(job) => Record::of(job.clone()),
+            Ok(job) => LedgerRecord::of(job.clone()),
             Err(why) => super::dead::unreadable(id, message, stage, why, now),
         };
         record.parent = message.parent;

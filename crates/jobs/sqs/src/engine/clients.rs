@@ -98,12 +98,12 @@ impl Clients {
 }
 
 /// How often a call was repeated.
-pub(super) struct Patience {
+pub(super) struct Retries {
     left: u32,
     pause: Duration,
 }
 
-impl Patience {
+impl Retries {
     pub(super) fn new() -> Self {
         Self { left: RETRIES, pause: PAUSE }
     }
@@ -125,12 +125,12 @@ impl Patience {
 // A macro, because futures of async closures are not `Send` for every lifetime.
 macro_rules! retried {
     ($call:expr) => {{
-        let mut patience = $crate::engine::clients::Patience::new();
+        let mut retries = $crate::engine::clients::Retries::new();
         loop {
             // Boxed: a call of the SDK is a future of many kilobytes, and callers nest.
             let answer: Result<_, tollway_pipeline::EngineError> = Box::pin(async { $call }).await;
             match answer {
-                Err(error) if patience.repeats_after(&error).await => {}
+                Err(error) if retries.repeats_after(&error).await => {}
                 answer => break answer,
             }
         }

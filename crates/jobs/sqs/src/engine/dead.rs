@@ -11,7 +11,7 @@ use super::groups::membership;
 use super::ledger::{DATA_BYTES_MAX, Versioned, put_dead, put_key, put_record};
 use super::message::{Incoming, Outgoing};
 use super::queue::StageQueue;
-use super::record::Record;
+use super::record::LedgerRecord;
 use super::table::{Guard, Written};
 use tollway_pipeline::engine::counters::Kind;
 use tollway_pipeline::*;
@@ -26,10 +26,16 @@ const LOOK_VISIBILITY: Span = Span::from_secs(30);
 const RECEIVES_MAX: usize = 150;
 
 /// The dead letter of a message that is not JSON, or not a job for another reason.
-pub(super) fn unreadable(id: JobId, message: &Incoming, stage: &Name, why: &str, now: Timestamp) -> Record {
+pub(super) fn unreadable(
+    id: JobId,
+    message: &Incoming,
+    stage: &Name,
+    why: &str,
+    now: Timestamp,
+) -> LedgerRecord {
     // As a JSON string, so that it can be shown, exported and edited like any data.
     let text = serde_json::Value::String(message.body.clone()).to_string();
-    let mut record = Record::of(message.job_with(id, stage, &text, now));
+    let mut record = LedgerRecord::of(message.job_with(id, stage, &text, now));
     record.claimed_at = now;
     record.count(&Attempt::new(Cause::Failure, "the message is not a job").detail(why), now);
     (record.job.state, record.job.due_at, record.unsent) = (State::Dead, now, true);
@@ -60,7 +66,7 @@ impl Inner {
         }
         queues.dead.send(vec![Outgoing::of_dead(&known.record, body, now)]).await?;
         let number = known.record.job.claim_number;
-        let sent = |record: &mut Record| {
+        let sent = |record: &mut LedgerRecord| {
             let same = record.job.state == State::Dead && record.job.claim_number == number && record.unsent;
             same.then(|| record.unsent = false)
         };
@@ -147,7 +153,7 @@ impl Inner {
         &self,
         queues: &StageQueue,
         message: &Incoming,
-        record: &Record,
+        record: &LedgerRecord,
         now: Timestamp,
     ) -> Result<Settled, EngineError> {
         let is_of_claim = record.message.as_ref().is_some_and(|of| of.id == message.of.id);
@@ -185,7 +191,7 @@ impl Inner {
         };
         let mut record = match message.job(id, stage, now) {
             Ok(job) => {
-                let mut record = Record::of(job);
+                let mut record = LedgerRecord::of(job);
                 let why = "another program, or the queue's redrive policy, made it a dead letter";
                 record.count(&Attempt::new(Cause::Crash, why), now);
                 (record.job.state, record.job.due_at) = (State::Dead, now);
@@ -242,6 +248,6 @@ impl Inner {
     }
 }
 
-fn redrive(record: &mut Record, now: Timestamp) -> Option<()> {
+fn redrive(record: &mut LedgerRecord, now: Timestamp) -> Option<()> {
     (record.job.state == State::Dead).then(|| record.change(Change::Redrive, now))
 }

@@ -14,7 +14,7 @@ use super::ledger::{
     DATA_BYTES_MAX, Versioned, item_of, job_key, key_key, put_dead, put_key, read_id, read_record,
 };
 use super::message::Outgoing;
-use super::record::Record;
+use super::record::LedgerRecord;
 use super::table::{Guard, Key, WRITE_MAX, Write, Written};
 use tollway_pipeline::engine::checks::within;
 use tollway_pipeline::engine::counters::Kind;
@@ -38,7 +38,7 @@ impl Inner {
         }
         let known = self.known_keys(jobs.iter().map(|job| (job.stage(), job.key())), now).await?;
         let ids = self.new_ids(jobs.len()).await?;
-        let mut fresh: Vec<Record> = Vec::new();
+        let mut fresh: Vec<LedgerRecord> = Vec::new();
         let mut first: HashMap<(Name, String), JobId> = HashMap::new();
         let mut answers = Vec::with_capacity(jobs.len());
         for ((job, known), id) in jobs.into_iter().zip(known).zip(ids.map(JobId::new)) {
@@ -52,7 +52,7 @@ impl Inner {
                 Some(known) => known,
                 None => {
                     first.insert(place, id);
-                    fresh.push(Record::new(id, job, now));
+                    fresh.push(LedgerRecord::new(id, job, now));
                     Enqueued::New(id)
                 }
             });
@@ -116,7 +116,7 @@ impl Inner {
     /// Sends the messages of new jobs, and then writes them to the ledger. What another process was first with is a duplicate.
     pub(super) async fn send_and_write(
         &self,
-        mut fresh: Vec<Record>,
+        mut fresh: Vec<LedgerRecord>,
         answers: &mut [Enqueued],
         now: Timestamp,
     ) -> Result<(), EngineError> {
@@ -158,8 +158,8 @@ impl Inner {
         self.release_groups(groups_of(held.map(|record| &record.job)), now).await
     }
 
-    async fn write_new(&self, piece: &[Record], answers: &mut [Enqueued]) -> Result<(), EngineError> {
-        let mut left: Vec<&Record> = piece.iter().collect();
+    async fn write_new(&self, piece: &[LedgerRecord], answers: &mut [Enqueued]) -> Result<(), EngineError> {
+        let mut left: Vec<&LedgerRecord> = piece.iter().collect();
         while !left.is_empty() {
             let (mut writes, mut owners, mut tally) = (Vec::new(), Vec::new(), Tally::default());
             for record in &left {
@@ -200,7 +200,7 @@ impl Inner {
     }
 }
 
-fn pieces(records: &[Record]) -> Vec<&[Record]> {
+fn pieces(records: &[LedgerRecord]) -> Vec<&[LedgerRecord]> {
     let mut pieces = Vec::new();
     let (mut start, mut bytes) = (0, 0);
     for (index, record) in records.iter().enumerate() {

@@ -7,7 +7,7 @@ use super::counts::Tally;
 use super::error::storage;
 use super::groups::membership;
 use super::ledger::{Versioned, delete_dead, put_dead, put_record, read_record};
-use super::record::Record;
+use super::record::LedgerRecord;
 use super::table::Written;
 use super::{Inner, lock};
 use tollway_pipeline::engine::counters::Kind;
@@ -28,7 +28,7 @@ impl Inner {
         &self,
         claim: &Claim,
         events: &[Kind],
-        change: impl Fn(&mut Record) -> Option<T>,
+        change: impl Fn(&mut LedgerRecord) -> Option<T>,
     ) -> Result<Option<(T, Versioned)>, EngineError> {
         match self.record_of_claim(claim).await? {
             Some(known) => {
@@ -47,7 +47,7 @@ impl Inner {
         &self,
         mut known: Versioned,
         events: &[Kind],
-        change: impl Fn(&mut Record) -> Option<T>,
+        change: impl Fn(&mut LedgerRecord) -> Option<T>,
     ) -> Result<Option<(T, Versioned)>, EngineError> {
         let stage = known.record.job.stage.clone();
         let queue = self.queue_name(&stage)?;

@@ -13,7 +13,7 @@ use super::error::storage;
 use super::hand_off::{Obstacle, resolve};
 use super::ledger::{DATA_BYTES_MAX, RESULT_BYTES_MAX, Versioned};
 use super::message::seconds_until;
-use super::record::Record;
+use super::record::LedgerRecord;
 use tollway_pipeline::engine::checks::within;
 use tollway_pipeline::engine::counters::Kind;
 use tollway_pipeline::engine::transition::JobCall;
@@ -34,7 +34,7 @@ impl Inner {
     }
 
     /// The claim is not open: this call was committed before, or the answer is late.
-    async fn not_open(&self, claim: &Claim, record: Option<&Record>) -> Finished {
+    async fn not_open(&self, claim: &Claim, record: Option<&LedgerRecord>) -> Finished {
         if record.is_some_and(|record| record.was_concluded(claim)) {
             return Finished::Repeated;
         }

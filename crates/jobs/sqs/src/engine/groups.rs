@@ -15,7 +15,7 @@ use tollway_core::{Name, Timestamp};
 use super::Inner;
 use super::ledger::{ID, Versioned, job_key, read_id, read_record, sort_of};
 use super::message::Outgoing;
-use super::record::Record;
+use super::record::LedgerRecord;
 use super::table::{Guard, Item, PART, SORT, Write, number, read_text, text};
 use tollway_pipeline::bounds::PAGE_MAX;
 use tollway_pipeline::engine::transition::JobCall;
@@ -35,7 +35,7 @@ fn stage_prefix(stage: &Name) -> String {
 }
 
 /// The change of the members that belongs to a write of a record, if it enters its stage or leaves it.
-pub(super) fn membership(was: Option<&Record>, record: &Record) -> Option<Write> {
+pub(super) fn membership(was: Option<&LedgerRecord>, record: &LedgerRecord) -> Option<Write> {
     let group = record.job.group.as_ref()?;
     let was_there = was.is_some_and(|was| !was.job.state.has_left());
     let key = (group_part(group), format!("{}{}", stage_prefix(&record.job.stage), sort_of(record.job.id)));
@@ -60,13 +60,13 @@ impl Inner {
     }
 
     /// Holds a new job if its stage waits for its group. [`Inner::release_groups`] decides after it is written.
-    pub(super) async fn hold(&self, record: &mut Record) -> Result<(), EngineError> {
+    pub(super) async fn hold(&self, record: &mut LedgerRecord) -> Result<(), EngineError> {
         hold_by(&self.gates().await?, record);
         Ok(())
     }
 
     /// Whether a held job still waits for members of its group.
-    pub(super) async fn is_held_back(&self, record: &Record) -> Result<bool, EngineError> {
+    pub(super) async fn is_held_back(&self, record: &LedgerRecord) -> Result<bool, EngineError> {
         let gates = self.gates().await?;
         let gate = gates.iter().find(|gate| gate.stage == record.job.stage);
         match (gate, &record.job.group) {
@@ -168,7 +168,7 @@ impl Inner {
         &self,
         known: Versioned,
         now: Timestamp,
-    ) -> Result<Option<Record>, EngineError> {
+    ) -> Result<Option<LedgerRecord>, EngineError> {
         let released = self.update(known, &[], |record| record.apply(JobCall::GroupLeft, now));
         Ok(released.await?.map(|((), versioned)| versioned.record))
     }
@@ -200,7 +200,7 @@ impl Inner {
 }
 
 /// Holds a new job if one of these stages is its own.
-pub(super) fn hold_by(gates: &[StageSettings], record: &mut Record) {
+pub(super) fn hold_by(gates: &[StageSettings], record: &mut LedgerRecord) {
     let waits = matches!(record.job.state, State::Ready | State::Delayed) && record.job.group.is_some();
     if waits && gates.iter().any(|gate| gate.stage == record.job.stage) {
         record.job.state = State::Held;

@@ -14,7 +14,7 @@ use super::groups::{groups_of, hold_by, membership};
 use super::ledger::{Versioned, item_of, job_key, key_key, put_key, put_record, read_id, read_record};
 use super::message::Outgoing;
 use super::queue::{Sends, StageQueue};
-use super::record::Record;
+use super::record::LedgerRecord;
 use super::table::{Guard, Item, WRITE_MAX, Write, Written};
 use super::{Inner, lock};
 use tollway_pipeline::engine::checks::{check_output_key, within};
@@ -35,7 +35,7 @@ const DELETES_AT_ONCE: usize = WRITE_MAX / 3;
 pub(super) struct OutputRecord {
     /// Its place in the answer.
     index: usize,
-    pub(super) record: Record,
+    pub(super) record: LedgerRecord,
     join: bool,
     /// It is written together with the job itself: it may join a job of another process, or be released before the job is done.
     last: bool,
@@ -54,7 +54,7 @@ impl Inner {
     pub(super) async fn output_records(
         &self,
         claim: &Claim,
-        parent: &Record,
+        parent: &LedgerRecord,
         outputs: &[Output],
         now: Timestamp,
     ) -> Result<Vec<OutputRecord>, EngineError> {
@@ -68,7 +68,7 @@ impl Inner {
                 continue;
             }
             let job = output.job(key, parent.job.group.as_ref(), parent.job.priority);
-            let mut record = Record::new(claim.job, job, now);
+            let mut record = LedgerRecord::new(claim.job, job, now);
             record.parent = Some(claim.job);
             hold_by(&gates, &mut record);
             let join = output.joined_key().is_some();
@@ -100,7 +100,7 @@ impl Inner {
         outputs_count: usize,
         result: Option<String>,
         now: Timestamp,
-    ) -> Result<Result<Record, Obstacle>, EngineError> {
+    ) -> Result<Result<LedgerRecord, Obstacle>, EngineError> {
         let stage = &known.record.job.stage;
         let queue = self.queue_name(stage)?;
         let mut record = known.record.clone();
@@ -168,7 +168,8 @@ impl Inner {
             let both = [&old[..], &new[..]].concat();
             noted = self.note(claim, noted, both).await?;
             if let Some(known) = &noted {
-                self.delete_unfinished(&Record { unfinished: old, ..known.record.clone() }, now).await?;
+                self.delete_unfinished(&LedgerRecord { unfinished: old, ..known.record.clone() }, now)
+                    .await?;
             }
         }
         match noted {
@@ -194,7 +195,11 @@ impl Inner {
     }
 
     /// Deletes outputs that a job wrote without being done. Its record was written since, so no late worker adds any.
-    pub(super) async fn delete_unfinished(&self, record: &Record, now: Timestamp) -> Result<(), EngineError> {
+    pub(super) async fn delete_unfinished(
+        &self,
+        record: &LedgerRecord,
+        now: Timestamp,
+    ) -> Result<(), EngineError> {
         let mut left = Vec::new();
         for (stage, first, count) in &record.unfinished {
             let queue = self.queue_name(stage)?;
@@ -223,7 +228,12 @@ impl Inner {
 
     /// Sends the outputs of a done job, looks at its group, and then deletes its message. The caller need not wait for the
     /// deletion: until then the message comes again, and whatever is missing is sent then.
-    pub(super) async fn follow_up(self: Arc<Self>, done: Record, outputs: Vec<Record>, now: Timestamp) {
+    pub(super) async fn follow_up(
+        self: Arc<Self>,
+        done: LedgerRecord,
+        outputs: Vec<LedgerRecord>,
+        now: Timestamp,
+    ) {
         let sends = match self.begin_follow_up(&done, &outputs, now).await {
             Ok(sends) => sends,
             Err(error) => return not_sent_yet(&error),
@@ -250,8 +260,8 @@ impl Inner {
 
     async fn begin_follow_up(
         &self,
-        done: &Record,
-        outputs: &[Record],
+        done: &LedgerRecord,
+        outputs: &[LedgerRecord],
         now: Timestamp,
     ) -> Result<Vec<(Arc<StageQueue>, Sends, u64)>, EngineError> {
         let mut sends = Vec::new();
@@ -267,7 +277,7 @@ impl Inner {
     }
 
     /// Sends the outputs of a done job that no worker has seen, and looks at its group: its process may have died before.
-    pub(super) async fn complete(&self, done: &Record, now: Timestamp) -> Result<(), EngineError> {
+    pub(super) async fn complete(&self, done: &LedgerRecord, now: Timestamp) -> Result<(), EngineError> {
         let mut groups = groups_of([&done.job]);
         for (stage, first, count) in &done.outputs {
             let queue = self.queue_name(stage)?;
@@ -292,7 +302,7 @@ impl Inner {
 }
 
 /// Whether a job keeps the group of its output in a stage for which the output waits.
-fn holds(gates: &[StageSettings], parent: &Record, output: &Record) -> bool {
+fn holds(gates: &[StageSettings], parent: &LedgerRecord, output: &LedgerRecord) -> bool {
     let gate = gates.iter().find(|gate| gate.stage == output.job.stage);
     parent.job.group == output.job.group && gate.is_some_and(|gate| gate.after.contains(&parent.job.stage))
 }
@@ -301,7 +311,7 @@ fn not_sent_yet(error: &EngineError) {
     tracing::warn!(%error, "outputs are not sent yet; they are when their job's message comes again");
 }
 
-fn tally(parent: &Record, outputs: &[OutputRecord]) -> Tally {
+fn tally(parent: &LedgerRecord, outputs: &[OutputRecord]) -> Tally {
     let mut tally = Tally::default();
     tally.moved(&parent.job.stage, parent.job.state, State::Done);
     tally.count(&parent.job.stage, Kind::Completed, 1);
@@ -370,7 +380,7 @@ fn pieces(outputs: &[OutputRecord]) -> Vec<&[OutputRecord]> {
 }
 
 /// The messages of records that wait for a worker, by their stage.
-fn by_stage(records: &[Record], now: Timestamp) -> Vec<(Name, Vec<Outgoing>)> {
+fn by_stage(records: &[LedgerRecord], now: Timestamp) -> Vec<(Name, Vec<Outgoing>)> {
     let mut stages: Vec<(Name, Vec<Outgoing>)> = Vec::new();
     for record in records.iter().filter(|record| record.job.state != State::Held) {
         let message = Outgoing::of(record, now);

@@ -2,7 +2,7 @@
 //!
 //! | partition | place | item |
 //! |---|---|---|
-//! | `jobs/QUEUE` | id | a job: [`Record`], with its version |
+//! | `jobs/QUEUE` | id | a job: [`LedgerRecord`], with its version |
 //! | `keys/QUEUE` + key | `key` | the id of the job with this key |
 //! | `group/GROUP` | stage and id | a job of the group that has not left its stage |
 //! | `dead/QUEUE` | id | a dead letter, so that they are listed without reading every job |
@@ -16,7 +16,7 @@ use serde_json::{from_str, to_string};
 use tollway_core::{Retry, Timestamp};
 
 use super::error::storage;
-use super::record::Record;
+use super::record::LedgerRecord;
 use super::table::{
     Guard, Item, Key, PARENT, PART, SORT, TTL, Table, VERSION, Write, number, read_number, read_text, text,
 };
@@ -39,7 +39,7 @@ pub(super) const ID: &str = "id";
 /// A record, and how often it was written.
 #[derive(Clone, Debug)]
 pub(super) struct Versioned {
-    pub(super) record: Record,
+    pub(super) record: LedgerRecord,
     pub(super) version: u64,
 }
 
@@ -68,7 +68,7 @@ pub(super) fn key_key(queue: &str, key: &str) -> Key {
 /// The write of a record that was seen in this version; 0: it must not be there.
 pub(super) fn put_record(
     queue: &str,
-    record: &Record,
+    record: &LedgerRecord,
     seen: u64,
     expires: Option<Timestamp>,
 ) -> Result<Write, EngineError> {
@@ -78,7 +78,7 @@ pub(super) fn put_record(
 
 pub(super) fn item_of(
     queue: &str,
-    record: &Record,
+    record: &LedgerRecord,
     version: u64,
     expires: Option<Timestamp>,
 ) -> Result<Item, EngineError> {
@@ -109,7 +109,7 @@ pub(super) fn read_record(item: &Item) -> Result<Versioned, EngineError> {
         storage(Retry::Useless, format!("the ledger's item {place} cannot be read: {why}"))
     };
     let document = read_text(item, DOCUMENT).ok_or_else(|| unreadable("it has no document"))?;
-    let mut record: Record = from_str(document).map_err(|error| unreadable(&error.to_string()))?;
+    let mut record: LedgerRecord = from_str(document).map_err(|error| unreadable(&error.to_string()))?;
     read_text(item, DATA).unwrap_or("null").clone_into(&mut record.job.data);
     let version = read_number(item, VERSION).ok_or_else(|| unreadable("it has no version"))?;
     Ok(Versioned { record, version })

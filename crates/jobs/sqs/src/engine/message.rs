@@ -6,7 +6,7 @@ use aws_sdk_sqs::types::{Message, MessageAttributeValue};
 use percent_encoding::{AsciiSet, CONTROLS, percent_decode_str, utf8_percent_encode};
 use tollway_core::{Name, Timestamp};
 
-use super::record::{MessageOf, Record, waiting};
+use super::record::{LedgerRecord, MessageOf, waiting};
 use crate::lambda::SqsRecord;
 use tollway_pipeline::engine::checks::check_data;
 use tollway_pipeline::{Job, JobCost, JobId, NewJob};
@@ -41,7 +41,7 @@ pub(super) struct Outgoing {
 
 impl Outgoing {
     /// The message of a job that waits.
-    pub(super) fn of(record: &Record, now: Timestamp) -> Self {
+    pub(super) fn of(record: &LedgerRecord, now: Timestamp) -> Self {
         let Job { id, key, group, priority, due_at, created_at, .. } = &record.job;
         let mut attributes = HashMap::new();
         put(&mut attributes, ID, &id.to_string());
@@ -63,12 +63,12 @@ impl Outgoing {
     }
 
     /// The same with a body that the ledger may not have.
-    pub(super) fn with_body(record: &Record, body: &str, now: Timestamp) -> Self {
+    pub(super) fn with_body(record: &LedgerRecord, body: &str, now: Timestamp) -> Self {
         Self { body: body.to_owned(), ..Self::of(record, now) }
     }
 
     /// The message that redrives a dead letter.
-    pub(super) fn redriving(record: &Record, body: &str, now: Timestamp) -> Self {
+    pub(super) fn redriving(record: &LedgerRecord, body: &str, now: Timestamp) -> Self {
         let mut message = Self::with_body(record, body, now);
         put(&mut message.attributes, REDRIVES, &record.job.claim_number.to_string());
         message.delay_seconds = 0;
@@ -76,7 +76,7 @@ impl Outgoing {
     }
 
     /// The message of a dead letter, for their queue.
-    pub(super) fn of_dead(record: &Record, body: &str, now: Timestamp) -> Self {
+    pub(super) fn of_dead(record: &LedgerRecord, body: &str, now: Timestamp) -> Self {
         let mut message = Self::with_body(record, body, now);
         put(&mut message.attributes, DEAD, &record.job.claim_number.to_string());
         let error = &record.job.error;

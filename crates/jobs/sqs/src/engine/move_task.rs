@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 use aws_sdk_sqs::types::ListMessageMoveTasksResultEntry as Entry;
 use tollway_core::{Name, Retry};
 
-use super::clients::{Patience, retried};
+use super::clients::{Retries, retried};
 use super::error::{failed, storage};
 use super::queue::StageQueue;
 use super::{Inner, SqsEngine};
@@ -133,7 +133,7 @@ impl Inner {
             return follow(running);
         }
         let after = before.last().map_or(0, |newest| newest.started_timestamp);
-        let mut patience = Patience::new();
+        let mut retries = Retries::new();
         loop {
             let error = match self.send_start(&queues, &source, &destination, per_second).await {
                 Ok(handle) => {
@@ -146,7 +146,7 @@ impl Inner {
             if let Some(new) = listed.iter().find(|entry| entry.started_timestamp > after) {
                 return follow(new);
             }
-            if !patience.repeats_after(&error).await {
+            if !retries.repeats_after(&error).await {
                 return Err(error);
             }
         }

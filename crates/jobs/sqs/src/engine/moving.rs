@@ -11,7 +11,7 @@ use super::finish::refuse_cost;
 use super::groups::groups_of;
 use super::ledger::{DATA_BYTES_MAX, Versioned};
 use super::message::Outgoing;
-use super::record::Record;
+use super::record::LedgerRecord;
 use tollway_pipeline::bounds::BATCH_BYTES_MAX;
 use tollway_pipeline::engine::checks::within;
 use tollway_pipeline::engine::counters::Kind;
@@ -102,7 +102,7 @@ impl Inner {
                 Some(known) => self.bring_back(&moved, known, now).await?,
                 None => {
                     first.insert(place, id);
-                    fresh.push(Record::of_moved(id, &moved.job, &moved.evidence, now));
+                    fresh.push(LedgerRecord::of_moved(id, &moved.job, &moved.evidence, now));
                     Enqueued::New(id)
                 }
             });
@@ -115,7 +115,7 @@ impl Inner {
     async fn bring_back(&self, moved: &MovedJob, id: JobId, now: Timestamp) -> Result<Enqueued, EngineError> {
         let stage = &moved.job.stage;
         let queue = self.queue_name(stage)?;
-        let had_moved = |record: &Record| {
+        let had_moved = |record: &LedgerRecord| {
             record.job.state == State::Cancelled && record.job.error.starts_with(MOVED_MARK)
         };
         let Some(known) =
@@ -123,9 +123,9 @@ impl Inner {
         else {
             return Ok(Enqueued::Duplicate(id));
         };
-        let mut new = Record::of_moved(id, &moved.job, &moved.evidence, now);
+        let mut new = LedgerRecord::of_moved(id, &moved.job, &moved.evidence, now);
         self.hold(&mut new).await?;
-        let back = |was: &Record| {
+        let back = |was: &LedgerRecord| {
             let mut back = new.clone();
             back.job.claim_number = back.job.claim_number.max(was.job.claim_number);
             back
@@ -146,7 +146,7 @@ impl Inner {
         Ok(Enqueued::New(id))
     }
 
-    async fn send_moved(&self, record: &Record, now: Timestamp) -> Result<(), EngineError> {
+    async fn send_moved(&self, record: &LedgerRecord, now: Timestamp) -> Result<(), EngineError> {
         let queues = self.queues(&record.job.stage).await?;
         match record.job.state {
             State::Held => Ok(()),
@@ -157,7 +157,7 @@ impl Inner {
 }
 
 /// Takes a job out. As it was.
-fn withdraw_record(record: &mut Record, to: &str, now: Timestamp) -> Job {
+fn withdraw_record(record: &mut LedgerRecord, to: &str, now: Timestamp) -> Job {
     if record.job.state == State::Running {
         record.apply(JobCall::Due, now);
     }

@@ -5,7 +5,7 @@ use tollway_core::{Name, Span, Timestamp};
 
 use super::claim::WRITES_AT_A_TIME;
 use super::message::{Outgoing, seconds_until};
-use super::record::Record;
+use super::record::LedgerRecord;
 use super::{Inner, lock};
 use tollway_pipeline::engine::transition::JobCall;
 use tollway_pipeline::*;
@@ -56,7 +56,12 @@ impl Inner {
     }
 
     /// Hides the message of a record for so many seconds; 0: it is visible at once.
-    pub(super) async fn show(&self, stage: &Name, record: &Record, seconds: i32) -> Result<(), EngineError> {
+    pub(super) async fn show(
+        &self,
+        stage: &Name,
+        record: &LedgerRecord,
+        seconds: i32,
+    ) -> Result<(), EngineError> {
         match &record.message {
             Some(message) => self.queues(stage).await?.queue.hide(&message.receipt, seconds).await,
             None => Ok(()),
@@ -65,7 +70,12 @@ impl Inner {
 
     /// Offers the job of a dead process at once. Its message may have been received and hidden since by another process, under
     /// another receipt than the ledger's, so it gets a new one; the old one is recognised as a duplicate.
-    async fn offer_again(&self, stage: &Name, record: &Record, now: Timestamp) -> Result<(), EngineError> {
+    async fn offer_again(
+        &self,
+        stage: &Name,
+        record: &LedgerRecord,
+        now: Timestamp,
+    ) -> Result<(), EngineError> {
         if record.data_in_message {
             return self.show(stage, record, 0).await;
         }
@@ -74,7 +84,7 @@ impl Inner {
     }
 
     pub(super) async fn abandon(&self, worker: Option<&str>, now: Timestamp) -> Result<u64, EngineError> {
-        let runs = |record: &Record| {
+        let runs = |record: &LedgerRecord| {
             record.job.state == State::Running
                 && record.job.due_at > now
                 // This process may have claimed jobs under the same name since.

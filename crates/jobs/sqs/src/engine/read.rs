@@ -6,7 +6,7 @@ use tollway_core::{Name, Timestamp};
 
 use super::counts::{read_items, sums};
 use super::ledger::{Versioned, dead_part, job_key, jobs_part, key_key, read_id, read_record, sort_of};
-use super::record::Record;
+use super::record::LedgerRecord;
 use super::table::{Item, SORT, read_text};
 use super::{Inner, lock};
 use tollway_pipeline::bounds::PAGE_MAX;
@@ -150,7 +150,7 @@ impl Inner {
         filter: &Filter,
         after: Option<JobId>,
         limit: usize,
-        also: impl Fn(&Record) -> bool,
+        also: impl Fn(&LedgerRecord) -> bool,
     ) -> Result<Page<Versioned>, EngineError> {
         let stages = self.stages().await?.into_iter().map(|settings| settings.stage);
         let stages: Vec<Name> =
@@ -241,7 +241,7 @@ impl Inner {
         let filter = Filter { stage: Some(stage.clone()), state: Some(State::Done), ..Filter::default() };
         let page = self.scan(&filter, after, limit, |_| true).await?;
         let result = |found: Versioned| {
-            let Record { job, outputs_count, result, .. } = found.record;
+            let LedgerRecord { job, outputs_count, result, .. } = found.record;
             JobResult {
                 job: job.id,
                 key: job.key,
@@ -256,7 +256,7 @@ impl Inner {
     }
 
     /// Whether a job has left since a time; for the purge.
-    pub(super) fn left_before(record: &Record, before: Timestamp) -> bool {
+    pub(super) fn left_before(record: &LedgerRecord, before: Timestamp) -> bool {
         record.job.state.has_left() && record.job.changed_at < before
     }
 }

@@ -23,7 +23,7 @@ const BACK_WITHIN: Span = Span::from_secs(2);
 
 /// A job with all that is known of it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Record {
+pub(super) struct LedgerRecord {
     pub(super) job: Job,
     /// The newest claim has not ended.
     pub(super) open: bool,
@@ -69,7 +69,7 @@ pub(super) enum Unclaimable {
     Held,
 }
 
-impl Record {
+impl LedgerRecord {
     /// A job that was just enqueued.
     pub(super) fn new(id: JobId, job: NewJob, now: Timestamp) -> Self {
         Self::of(job.into_job(id, now))

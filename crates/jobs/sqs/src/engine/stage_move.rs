@@ -12,7 +12,7 @@ use super::Inner;
 use super::counts::Tally;
 use super::groups::{groups_of, membership};
 use super::ledger::{Versioned, delete_dead, item_of, put_dead, put_key, put_record, read_id};
-use super::record::Record;
+use super::record::LedgerRecord;
 use super::table::{Guard, Write, Written};
 use tollway_pipeline::engine::counters::Kind;
 use tollway_pipeline::engine::transition::JobCall;
@@ -21,7 +21,7 @@ use tollway_pipeline::*;
 /// A job that can move, and its record in the new stage.
 struct Moving {
     old: Versioned,
-    new: Record,
+    new: LedgerRecord,
 }
 
 /// The outcome of a job.
@@ -173,8 +173,8 @@ impl Inner {
 }
 
 /// The record of a job in its new stage: a dead letter whose message is not sent yet, or held.
-fn in_stage(old: &Record, to: &Name, id: JobId, now: Timestamp) -> Record {
-    let mut new = Record::of_moved(id, &old.job, &old.evidence, now);
+fn in_stage(old: &LedgerRecord, to: &Name, id: JobId, now: Timestamp) -> LedgerRecord {
+    let mut new = LedgerRecord::of_moved(id, &old.job, &old.evidence, now);
     to.clone_into(&mut new.job.stage);
     new.job.created_at = old.job.created_at;
     new.unsent = new.job.state == State::Dead;

@@ -19,7 +19,7 @@ use crate::now;
 use crate::vendor::Vendor;
 
 /// Longer than a busy machine needs for anything here.
-const PATIENCE: Span = Span::from_mins(2);
+const WAIT_MAX: Span = Span::from_mins(2);
 
 /// Where the jobs are.
 pub(crate) enum Jobs {
@@ -183,12 +183,12 @@ impl Process<'_> {
 
     /// Lets it finish all jobs.
     pub(crate) fn finish(self) {
-        self.finish_within(PATIENCE);
+        self.finish_within(WAIT_MAX);
     }
 
-    pub(crate) fn finish_within(mut self, patience: Span) {
+    pub(crate) fn finish_within(mut self, time_limit: Span) {
         self.tell_to_end();
-        wait_until_within(patience, "it finishes all jobs", || self.child.try_wait().unwrap().is_some());
+        wait_until_within(time_limit, "it finishes all jobs", || self.child.try_wait().unwrap().is_some());
         assert!(self.child.wait().unwrap().success(), "{} failed", self.plan.process);
     }
 
@@ -217,13 +217,13 @@ impl Drop for Process<'_> {
 
 /// Waits; a machine that is too slow fails, and nothing depends on how long it takes.
 pub(crate) fn wait_until(what: &str, condition: impl FnMut() -> bool) {
-    wait_until_within(PATIENCE, what, condition);
+    wait_until_within(WAIT_MAX, what, condition);
 }
 
-pub(crate) fn wait_until_within(patience: Span, what: &str, mut condition: impl FnMut() -> bool) {
-    let deadline = now().plus(patience);
+pub(crate) fn wait_until_within(time_limit: Span, what: &str, mut condition: impl FnMut() -> bool) {
+    let deadline = now().plus(time_limit);
     while !condition() {
-        assert!(now() < deadline, "not within {patience}: {what}");
+        assert!(now() < deadline, "not within {time_limit}: {what}");
         std::thread::sleep(Duration::from_millis(5));
     }
 }

@@ -12,11 +12,11 @@
 )]
 
 mod audit;
-mod bad_days;
 mod bugs;
 mod checker;
 mod child;
 mod crash;
+mod faulty_queues;
 mod frozen;
 mod kill;
 mod lab;

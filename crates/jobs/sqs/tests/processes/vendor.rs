@@ -37,7 +37,7 @@ struct Log {
     quota: Option<Quota>,
 }
 
-struct Call {
+struct VendorCall {
     stage: String,
     key: String,
     worker: String,
@@ -139,7 +139,7 @@ fn serve(stream: TcpStream, log: &Mutex<Log>) -> Option<()> {
             None => {}
         }
     }
-    let call = Call {
+    let call = VendorCall {
         stage: head.remove("stage")?,
         key: head.remove("key")?,
         worker: head.remove("worker")?,
@@ -152,9 +152,9 @@ fn serve(stream: TcpStream, log: &Mutex<Log>) -> Option<()> {
 
 impl Log {
     /// Logs a call. How long it takes.
-    fn call(&mut self, call: Call) -> Duration {
+    fn call(&mut self, call: VendorCall) -> Duration {
         let at = now();
-        let Call { stage, key, worker, sent } = call;
+        let VendorCall { stage, key, worker, sent } = call;
         let told = sent.map_or(String::new(), |sent| format!(" {sent}"));
         self.file.write_all(format!("{} {stage} {key} {worker}{told}\n", at.as_micros()).as_bytes()).unwrap();
         self.calls += 1;

@@ -3,7 +3,7 @@
 use anstyle::Style;
 use tollway::Span;
 
-use super::{Alone, Report, VendorCounts, WholeMinutes, WithTollway};
+use super::{Alone, DemoReport, VendorCounts, WholeMinutes, WithTollway};
 use crate::humanize::{count, counted, span};
 use crate::output::{BAD, GOOD, WARN};
 
@@ -32,7 +32,7 @@ impl Figure {
     }
 }
 
-impl Report {
+impl DemoReport {
     /// The figures of the workers under Tollway.
     pub(super) fn figures(&self) -> Vec<Figure> {
         let WithTollway { vendor, audit, redriven, .. } = &self.with_tollway;

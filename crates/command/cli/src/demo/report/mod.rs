@@ -16,7 +16,7 @@ use crate::output::Output;
 
 /// The report of a demo.
 #[derive(Debug, Serialize)]
-pub(super) struct Report {
+pub(super) struct DemoReport {
     jobs: u64,
     /// Worker processes at a time.
     workers: u64,
@@ -110,7 +110,7 @@ struct Victim {
     document: String,
 }
 
-impl Report {
+impl DemoReport {
     pub(super) fn of(state: &DemoState, audit: Audit) -> Self {
         let quota = &state.quota;
         let limit_changes = state.events.iter().filter_map(|event| match event {

@@ -4,7 +4,7 @@ use std::env;
 use std::path::Path;
 
 use super::figures::Figure;
-use super::{Alone, Report};
+use super::{Alone, DemoReport};
 use crate::demo::worker::AfterRefusal;
 use crate::humanize::counted;
 use crate::output::{FAINT, STRONG, WARN};
@@ -14,7 +14,7 @@ const TOO_SLOW: &str = "\
 The workers did not use the whole quota: there are too few for this limit, or
 the machine was busy.";
 
-impl Report {
+impl DemoReport {
     /// The lines of the report.
     pub(in crate::demo) fn lines(&self) -> Vec<String> {
         let mut lines = vec![self.title(), String::new()];

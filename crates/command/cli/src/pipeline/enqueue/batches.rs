@@ -6,7 +6,7 @@ use std::time::Duration;
 use tollway::core::Retry;
 use tollway_pipeline::{EngineAnswer, EngineError, Enqueued, NewJob, bounds};
 
-use super::report::Report;
+use super::report::EnqueueReport;
 use crate::failure::Failure;
 use crate::pipeline::session::Session;
 
@@ -35,7 +35,7 @@ impl<'s> Batches<'s> {
         Self { session, jobs: Vec::new(), bytes: 0, on_the_way: VecDeque::new() }
     }
 
-    pub(super) fn add(&mut self, job: NewJob, report: &mut Report) -> Result<(), Failure> {
+    pub(super) fn add(&mut self, job: NewJob, report: &mut EnqueueReport) -> Result<(), Failure> {
         self.bytes += job.bytes();
         self.jobs.push(job);
         if self.jobs.len() >= bounds::BATCH_MAX || self.bytes >= BYTES_MAX {
@@ -45,7 +45,7 @@ impl<'s> Batches<'s> {
     }
 
     /// Sends the rest, and waits for all answers.
-    pub(super) fn finish(&mut self, report: &mut Report) -> Result<(), Failure> {
+    pub(super) fn finish(&mut self, report: &mut EnqueueReport) -> Result<(), Failure> {
         self.send(report)?;
         while !self.on_the_way.is_empty() {
             self.settle_oldest(report)?;
@@ -53,7 +53,7 @@ impl<'s> Batches<'s> {
         Ok(())
     }
 
-    fn send(&mut self, report: &mut Report) -> Result<(), Failure> {
+    fn send(&mut self, report: &mut EnqueueReport) -> Result<(), Failure> {
         let jobs = std::mem::take(&mut self.jobs);
         self.bytes = 0;
         let Some(session) = self.session else {
@@ -71,7 +71,7 @@ impl<'s> Batches<'s> {
         Ok(())
     }
 
-    fn settle_oldest(&mut self, report: &mut Report) -> Result<(), Failure> {
+    fn settle_oldest(&mut self, report: &mut EnqueueReport) -> Result<(), Failure> {
         let (Some(session), Some((jobs, answer))) = (self.session, self.on_the_way.pop_front()) else {
             return Ok(());
         };

@@ -20,7 +20,7 @@ use crate::failure::{Exit, Failure};
 use crate::stopwatch::Stopwatch;
 use batches::Batches;
 use input::Input;
-use report::Report;
+use report::EnqueueReport;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -84,7 +84,7 @@ pub(super) fn run(arguments: &Arguments, which: &Which, context: &Context) -> Re
     let session = if arguments.dry_run { None } else { Some(Session::open(which, context, true)?) };
     let source = arguments.source(&config.source, &config)?;
     let stopwatch = Stopwatch::start();
-    let mut report = Report::new(&source.stage);
+    let mut report = EnqueueReport::new(&source.stage);
     // Every file is found before the first is read.
     let inputs: Vec<Input> =
         arguments.files.iter().map(|path| Input::open(path)).collect::<Result<_, _>>()?;
@@ -105,7 +105,7 @@ fn read(
     source: Source,
     input: Input,
     batches: &mut Batches<'_>,
-    report: &mut Report,
+    report: &mut EnqueueReport,
     bar: &indicatif::ProgressBar,
     now: Timestamp,
 ) -> Result<(), Failure> {

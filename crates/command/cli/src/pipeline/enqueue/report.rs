@@ -15,7 +15,7 @@ use crate::output::{GOOD, Output, WARN};
 const SHOWN_MAX: u64 = 20;
 
 /// Counts of records and jobs.
-pub(super) struct Report {
+pub(super) struct EnqueueReport {
     stage: Name,
     new: u64,
     known: u64,
@@ -27,7 +27,7 @@ pub(super) struct Report {
     errors: Vec<String>,
 }
 
-impl Report {
+impl EnqueueReport {
     pub(super) fn new(stage: &Name) -> Self {
         Self {
             stage: stage.clone(),

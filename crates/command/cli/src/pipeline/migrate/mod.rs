@@ -17,7 +17,7 @@ use crate::context::Context;
 use crate::failure::{Exit, Failure};
 use crate::pipeline::engine_opener;
 use engines::Engines;
-use report::{End, Report};
+use report::{End, MigrationReport};
 use transfer::Transfer;
 
 /// Move all jobs that are not done to another engine
@@ -82,6 +82,6 @@ pub(super) fn run(arguments: &Arguments, which: &Which, context: &Context) -> Re
             Err(failure) => Err(report.failed(&failure)),
         }
     });
-    let (report, end): (Report, End) = moved?;
+    let (report, end): (MigrationReport, End) = moved?;
     report.print(&end, context.output())
 }

@@ -26,7 +26,7 @@ pub(super) enum End {
 
 /// Counts of moved jobs.
 #[derive(Clone)]
-pub(super) struct Report {
+pub(super) struct MigrationReport {
     target: String,
     stopwatch: Stopwatch,
     took: Span,
@@ -37,7 +37,7 @@ pub(super) struct Report {
     pub(super) recovered: u64,
 }
 
-impl Report {
+impl MigrationReport {
     pub(super) fn new(target: &str) -> Self {
         let (moved, target) = (BTreeMap::new(), target.to_owned());
         Self { target, stopwatch: Stopwatch::start(), took: Span::ZERO, moved, known: 0, recovered: 0 }

@@ -11,7 +11,7 @@ use tollway_pipeline::{
 };
 
 use super::engines::{Engines, moving_filter};
-use super::report::{End, Report};
+use super::report::{End, MigrationReport};
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::pipeline::interrupt::Interrupt;
@@ -37,7 +37,7 @@ pub(super) struct Transfer<'a> {
     /// output that is older than a job of the same key stays older.
     stages: Vec<Name>,
     bar: ProgressBar,
-    report: Report,
+    report: MigrationReport,
 }
 
 impl<'a> Transfer<'a> {
@@ -59,12 +59,12 @@ impl<'a> Transfer<'a> {
         let style =
             ProgressStyle::with_template("{bar:30} {human_pos} of {human_len} moved, {msg}{eta} left");
         bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
-        let report = Report::new(&engines.target_name);
+        let report = MigrationReport::new(&engines.target_name);
         Ok(Self { engines, context, stages, bar, report })
     }
 
     /// What was moved so far.
-    pub(super) fn report(&self) -> Report {
+    pub(super) fn report(&self) -> MigrationReport {
         self.bar.finish_and_clear();
         self.report.clone().ended()
     }

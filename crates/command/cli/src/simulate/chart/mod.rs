@@ -10,7 +10,7 @@ use tollway::core::REQUESTS;
 use tollway::{Span, Timestamp};
 use tollway_forecast::simulate::{Timeline, Trial};
 
-use super::simulation::Report;
+use super::simulation::SimulationReport;
 use crate::humanize::{counted, moment_in_full};
 use panel::{PANEL_HEIGHT, Panel};
 
@@ -53,7 +53,7 @@ text { fill: #b3bac6 }
 }";
 
 /// Draws the chart.
-pub(super) fn draw(report: &Report<'_>) -> String {
+pub(super) fn draw(report: &SimulationReport<'_>) -> String {
     let (trials, traffic) = (&report.summary.trials, &report.summary.traffic);
     let alone = traffic.by_calls.subjects() == 1;
     let panels = panels(trials, alone, traffic.calls);
@@ -84,7 +84,7 @@ const LEGEND: &str = "\
 <text x=\"888\" y=\"33\">denied</text>
 ";
 
-fn range(report: &Report<'_>) -> String {
+fn range(report: &SimulationReport<'_>) -> String {
     let (first, last) = report.summary.traffic.range.unwrap_or_default();
     format!("{} to {}", moment_in_full(first), moment_in_full(last))
 }

@@ -6,7 +6,7 @@ use tollway_core::Subject;
 use tollway_core::bounds::AMOUNT_MAX;
 
 use super::format::Format;
-use super::{Call, Reason, Value, time};
+use super::{LoggedCall, Reason, Value, time};
 use crate::simulate::error::SimulateError;
 
 /// Field names recognised as a time, the likeliest first.
@@ -135,7 +135,7 @@ impl Found {
     }
 
     /// Reads a line.
-    pub(super) fn read(&self, line: &str) -> Result<Call, Reason> {
+    pub(super) fn read(&self, line: &str) -> Result<LoggedCall, Reason> {
         let mut values = vec![Value::Missing; self.names.len()];
         self.format.read(line, &self.names, &self.places, &mut values)?;
         if let Some(missing) = values.iter().position(|value| *value == Value::Missing) {
@@ -147,7 +147,7 @@ impl Found {
         let subject = subject.map_or(Ok(Subject::SHARED), read_subject)?;
         let amounts: Result<_, Reason> =
             self.costs.iter().map(|cost| read_amount(cost, &mut values)).collect();
-        Ok(Call { time, subject, amounts: amounts? })
+        Ok(LoggedCall { time, subject, amounts: amounts? })
     }
 }
 

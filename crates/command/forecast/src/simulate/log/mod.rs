@@ -23,7 +23,7 @@ pub use reader::{Batch, Log, Unreadable};
 
 /// One line of a log.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Call {
+pub struct LoggedCall {
     /// When it was made.
     pub time: Timestamp,
     /// By whom.

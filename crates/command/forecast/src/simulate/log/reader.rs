@@ -12,7 +12,7 @@ use std::time::Duration;
 use super::fields::Found;
 use super::format::{Format, LogFormat};
 use super::lines::{LINE_BYTES_MAX, LineRead, Lines};
-use super::{Call, Fields, Reason, csv};
+use super::{Fields, LoggedCall, Reason, csv};
 use crate::simulate::error::SimulateError;
 
 /// How many calls one batch holds.
@@ -32,7 +32,7 @@ const RECORD_LINES_MAX: usize = 64;
 const UNREADABLE_SHOWN: usize = 5;
 
 /// How often `stop` is called while no lines arrive.
-const PATIENCE: Duration = Duration::from_millis(100);
+const BATCH_WAIT: Duration = Duration::from_millis(100);
 
 /// A log that is being read.
 pub struct Log {
@@ -47,7 +47,7 @@ pub struct Log {
 #[derive(Debug, Default)]
 pub struct Batch {
     /// The calls.
-    pub calls: Vec<Call>,
+    pub calls: Vec<LoggedCall>,
     /// How many lines were skipped.
     pub skipped: u64,
     /// The first few skipped lines.
@@ -95,7 +95,7 @@ impl Log {
     /// The next batch; `None` at the end, or if `stop` returns true while waiting.
     pub fn next(&self, stop: impl Fn() -> bool) -> Result<Option<Batch>, SimulateError> {
         while !stop() {
-            match self.batches.recv_timeout(PATIENCE) {
+            match self.batches.recv_timeout(BATCH_WAIT) {
                 Ok(batch) => return batch.map(Some),
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => break,
@@ -197,7 +197,7 @@ impl Worker {
     }
 
     /// A record over several lines, until its quote is closed. If it is never closed, each line is its own record.
-    fn join(&mut self, first: &[u8]) -> Result<Result<Option<Call>, Reason>, SimulateError> {
+    fn join(&mut self, first: &[u8]) -> Result<Result<Option<LoggedCall>, Reason>, SimulateError> {
         let mut record = first.to_vec();
         let mut taken = Vec::new();
         while taken.len() < RECORD_LINES_MAX {
@@ -225,7 +225,7 @@ impl Worker {
         Ok(Err(csv::UNCLOSED.into()))
     }
 
-    fn add(&mut self, number: u64, understood: Result<Option<Call>, Reason>) -> Result<(), Unheard> {
+    fn add(&mut self, number: u64, understood: Result<Option<LoggedCall>, Reason>) -> Result<(), Unheard> {
         match understood {
             Ok(Some(call)) => self.batch.calls.push(call),
             Ok(None) => {}
@@ -242,7 +242,7 @@ impl Worker {
     }
 
     /// Parses a call; `None` for a blank line.
-    fn understand(&self, line: &[u8]) -> Result<Option<Call>, Reason> {
+    fn understand(&self, line: &[u8]) -> Result<Option<LoggedCall>, Reason> {
         let text = str::from_utf8(line).map_err(|_| "not UTF-8")?;
         if text.trim_ascii().is_empty() { Ok(None) } else { self.found.read(text).map(Some) }
     }

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use tollway_core::{Span, Timestamp};
 
 use crate::simulate::error::SimulateError;
-use crate::simulate::log::{Call, Log, LogFormat, Unreadable};
+use crate::simulate::log::{Log, LogFormat, LoggedCall, Unreadable};
 use crate::simulate::trial_policy::TrialPolicy;
 use engine::LogClock;
 use outcome::Observer;
@@ -113,7 +113,7 @@ impl<'o> Replay<'o> {
     }
 
     /// Replays one call under every policy.
-    fn take(&mut self, call: &Call) -> Result<(), SimulateError> {
+    fn take(&mut self, call: &LoggedCall) -> Result<(), SimulateError> {
         self.traffic.add(call);
         self.clock.set(call.time);
         let number = self.traffic.calls;
@@ -128,7 +128,7 @@ impl<'o> Replay<'o> {
 }
 
 impl Traffic {
-    fn add(&mut self, call: &Call) {
+    fn add(&mut self, call: &LoggedCall) {
         self.calls += 1;
         let (first, last) = self.range.unwrap_or((call.time, call.time));
         self.out_of_order += u64::from(call.time < last);

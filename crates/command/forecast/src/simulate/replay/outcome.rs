@@ -2,7 +2,7 @@
 
 use tollway_core::{Limit, Span};
 
-use crate::simulate::log::Call;
+use crate::simulate::log::LoggedCall;
 
 /// The outcome of one call under one trial policy.
 #[derive(Clone, Copy, Debug)]
@@ -10,7 +10,7 @@ pub struct CallOutcome<'a> {
     /// The number of the call in the log, from 1. Lines that are skipped do not count.
     pub number: u64,
     /// The call.
-    pub call: &'a Call,
+    pub call: &'a LoggedCall,
     /// The title of the trial policy.
     pub title: &'a str,
     /// The engine's decision.

@@ -7,7 +7,7 @@ use tollway_core::{Cost, Limit, Policy, REQUESTS, Reading, Span, Subject, Timest
 use super::engine::{CallResult, Engine, LogClock};
 use super::{CallDecision, Ranking, Spread, Timeline};
 use crate::simulate::error::SimulateError;
-use crate::simulate::log::Call;
+use crate::simulate::log::LoggedCall;
 use crate::simulate::trial_policy::TrialPolicy;
 
 /// One trial policy.
@@ -114,7 +114,7 @@ impl Trial {
     }
 
     /// Replays one call. Returns the title of the policy as well, because the trial stays borrowed.
-    pub(super) fn take(&mut self, call: &Call) -> Result<(&str, CallDecision<'_>), SimulateError> {
+    pub(super) fn take(&mut self, call: &LoggedCall) -> Result<(&str, CallDecision<'_>), SimulateError> {
         let cost = self.cost(call)?;
         let cost = cost.as_ref().unwrap_or(self.policy.default_cost());
         // Once every limit was fully used, readings add nothing, and the engine is faster without them.
@@ -140,7 +140,7 @@ impl Trial {
     }
 
     /// `None` if calls carry no amounts that count here.
-    fn cost(&self, call: &Call) -> Result<Option<Cost>, SimulateError> {
+    fn cost(&self, call: &LoggedCall) -> Result<Option<Cost>, SimulateError> {
         if self.amounts.is_empty() {
             return Ok(None);
         }
@@ -151,7 +151,7 @@ impl Trial {
 }
 
 impl TrialCounts {
-    fn grant(&mut self, call: &Call, wait: Span, readings: &[Reading]) {
+    fn grant(&mut self, call: &LoggedCall, wait: Span, readings: &[Reading]) {
         self.granted += 1;
         if wait > Span::ZERO {
             self.waits.add(wait);
@@ -163,7 +163,7 @@ impl TrialCounts {
         }
     }
 
-    fn deny(&mut self, call: &Call, limit: Option<usize>) {
+    fn deny(&mut self, call: &LoggedCall, limit: Option<usize>) {
         self.denied += 1;
         self.timeline.denied(call.time);
         self.by_denials.add(&call.subject);

@@ -33,7 +33,7 @@ pub(super) fn prepare(connection: &mut Connection) -> Result<(), EngineError> {
         .query_row("SELECT NOT EXISTS (SELECT * FROM sqlite_schema)", [], |row| row.get(0))
         .map_err(sql)?;
     if !empty && application != APPLICATION_ID {
-        return Err(useless("the file holds tables of another program: name another file".to_owned()));
+        return Err(not_retryable("the file holds tables of another program: name another file".to_owned()));
     }
     if found > MIGRATIONS.len() {
         return Err(newer(found));
@@ -62,12 +62,12 @@ pub(super) fn is_current(connection: &Connection) -> rusqlite::Result<bool> {
 
 fn newer(found: usize) -> EngineError {
     let known = MIGRATIONS.len();
-    useless(format!(
+    not_retryable(format!(
         "the tables are of version {found}, made by a newer Tollway; this one knows version {known}: update it, or \
          name another file"
     ))
 }
 
-fn useless(message: String) -> EngineError {
+fn not_retryable(message: String) -> EngineError {
     EngineError::storage(Retry::Useless, message)
 }

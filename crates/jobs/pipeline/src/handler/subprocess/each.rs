@@ -8,7 +8,7 @@ use tokio::sync::watch;
 use super::guarded::Guarded;
 use super::lines::Line;
 use super::parts::Parts;
-use super::protocol::{self, Said};
+use super::protocol::{self, HandlerMessage};
 use super::{Assignment, Setup, crash};
 use crate::handler::own_time::within;
 use crate::handler::{Answer, Task};
@@ -59,9 +59,11 @@ async fn work(setup: &Setup, guarded: &mut Guarded, task: &Task) -> Answer {
             Line::Whole(line) => protocol::read(&line),
         };
         match line {
-            Ok(Said::Part(id, part)) if id == task.job.id.get() => parts.add(part),
-            Ok(Said::Answer(id, answer)) if id == task.job.id.get() => said = Some(answer),
-            Ok(Said::NotStarted(error)) => said = Some(Answer::Unreachable { error, detail: String::new() }),
+            Ok(HandlerMessage::Part(id, part)) if id == task.job.id.get() => parts.add(part),
+            Ok(HandlerMessage::Answer(id, answer)) if id == task.job.id.get() => said = Some(answer),
+            Ok(HandlerMessage::NotStarted(error)) => {
+                said = Some(Answer::Unreachable { error, detail: String::new() })
+            }
             // What scripts print is no mistake here.
             _ => {}
         }

@@ -13,7 +13,7 @@ use tokio::time::{Instant, timeout, timeout_at};
 use super::guarded::Guarded;
 use super::lines::Line;
 use super::parts::Parts;
-use super::protocol::{self, Said};
+use super::protocol::{self, HandlerMessage};
 use super::{Assignment, QUICK_DEATHS_MAX, Setup, crash};
 use crate::bounds::DETAIL_BYTES_MAX;
 use crate::handler::own_time::{OwnTime, READ_WITHIN};
@@ -183,7 +183,7 @@ impl Process {
             Line::Whole(line) => (protocol::read(&line), line),
         };
         match said {
-            Ok(Said::NotStarted(why)) => Some(End::NotStarted(why)),
+            Ok(HandlerMessage::NotStarted(why)) => Some(End::NotStarted(why)),
             said => said.and_then(|said| self.hear(said, begun)).err().map(|why| End::Garbage(why, line)),
         }
     }
@@ -216,9 +216,9 @@ impl Process {
     }
 
     /// An error means that the handler broke the protocol.
-    fn hear(&mut self, said: Said, begun: &mpsc::Sender<Begun>) -> Result<(), String> {
+    fn hear(&mut self, said: HandlerMessage, begun: &mpsc::Sender<Begun>) -> Result<(), String> {
         match said {
-            Said::Begin(id) => {
+            HandlerMessage::Begin(id) => {
                 let Some(job) = self.jobs.get_mut(&id) else {
                     return Err(format!("job {id} is none of its jobs"));
                 };
@@ -233,13 +233,13 @@ impl Process {
                     let _ = begun.send((id, begins)).await;
                 });
             }
-            Said::Part(id, part) => {
+            HandlerMessage::Part(id, part) => {
                 let Some(job) = self.jobs.get_mut(&id) else {
                     return Err(format!("job {id} is none of its jobs"));
                 };
                 job.parts.add(part);
             }
-            Said::Answer(id, answer) => {
+            HandlerMessage::Answer(id, answer) => {
                 let Some(mut job) = self.jobs.remove(&id) else {
                     return Err(format!("job {id} is none of its jobs"));
                 };
@@ -251,7 +251,7 @@ impl Process {
                 let _ = job.answer.send(answer.redacted(&self.setup.redactor));
             }
             // The end of the process, which `read` returns.
-            Said::NotStarted(_) => {}
+            HandlerMessage::NotStarted(_) => {}
         }
         Ok(())
     }

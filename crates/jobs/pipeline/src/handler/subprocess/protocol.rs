@@ -62,7 +62,7 @@ pub(in crate::handler) fn not_started_line(why: &str) -> String {
 
 /// What a handler said.
 #[derive(Debug, PartialEq)]
-pub(super) enum Said {
+pub(super) enum HandlerMessage {
     /// It is about to call the vendor.
     Begin(u64),
     /// Some of what a job hands on, before its answer; or why that cannot be read.
@@ -80,11 +80,13 @@ const WORDS: [&str; 6] = ["begin", "part", "done", "retry", "rate_limited", "dea
 const KEYS: [&str; 6] = ["outputs", "result", "cost", "error", "detail", "after"];
 
 /// Reads a line. The error says what is wrong with it.
-pub(super) fn read(line: &[u8]) -> Result<Said, String> {
+pub(super) fn read(line: &[u8]) -> Result<HandlerMessage, String> {
     let found: BTreeMap<String, &RawValue> =
         serde_json::from_slice(line).map_err(|error| format!("not the protocol's JSON: {error}"))?;
     if let (1, Some(why)) = (found.len(), found.get("not_started")) {
-        return serde_json::from_str(why.get()).map(Said::NotStarted).map_err(|error| error.to_string());
+        return serde_json::from_str(why.get())
+            .map(HandlerMessage::NotStarted)
+            .map_err(|error| error.to_string());
     }
     let mut words = WORDS.into_iter().filter_map(|word| Some((word, found.get(word)?)));
     let (Some((word, id)), None) = (words.next(), words.next()) else {
@@ -95,28 +97,28 @@ pub(super) fn read(line: &[u8]) -> Result<Said, String> {
     Ok(said(word, id, AnswerFields::read(line, &[&[word][..], &KEYS].concat())))
 }
 
-fn said(word: &str, id: u64, fields: Result<AnswerFields, String>) -> Said {
+fn said(word: &str, id: u64, fields: Result<AnswerFields, String>) -> HandlerMessage {
     let answer = match word {
-        "begin" => return Said::Begin(id),
-        "part" => return Said::Part(id, fields.and_then(AnswerFields::outputs)),
+        "begin" => return HandlerMessage::Begin(id),
+        "part" => return HandlerMessage::Part(id, fields.and_then(AnswerFields::outputs)),
         "done" => fields.and_then(AnswerFields::done),
         "retry" => fields.map(AnswerFields::retry),
         "rate_limited" => fields.map(AnswerFields::rate_limited),
         _ => fields.map(AnswerFields::dead),
     };
     let unreadable = |why| Answer::dead(format!("the answer cannot be read: {why}"));
-    Said::Answer(id, answer.unwrap_or_else(unreadable))
+    HandlerMessage::Answer(id, answer.unwrap_or_else(unreadable))
 }
 
 /// What a line that is too long was about to say, from its beginning. It must name its job first.
-pub(super) fn read_too_long(line: &[u8]) -> Result<Said, String> {
+pub(super) fn read_too_long(line: &[u8]) -> Result<HandlerMessage, String> {
     let too_long = format!("a line over {} MiB", LINE_BYTES_MAX >> 20);
     if let Some(id) = job_named_by("done", line) {
         let parts = "hand on in parts, each a line {\"part\": ID, \"outputs\": [...]} before the answer";
-        return Ok(Said::Answer(id, Answer::dead(format!("the answer is {too_long}: {parts}"))));
+        return Ok(HandlerMessage::Answer(id, Answer::dead(format!("the answer is {too_long}: {parts}"))));
     }
     match job_named_by("part", line) {
-        Some(id) => Ok(Said::Part(id, Err(too_long))),
+        Some(id) => Ok(HandlerMessage::Part(id, Err(too_long))),
         None => Err(too_long),
     }
 }
@@ -142,14 +144,17 @@ mod tests {
     fn answers_are_read_and_outputs_stay_as_they_were_written() {
         let line =
             br#"{"done": 7, "outputs": [{"data": {"b": 1, "a":  2}, "stage": "x"}], "cost": {"tokens": 3}}"#;
-        let Ok(Said::Answer(7, Answer::Done { outputs, cost, .. })) = read(line) else { panic!() };
+        let Ok(HandlerMessage::Answer(7, Answer::Done { outputs, cost, .. })) = read(line) else { panic!() };
         assert_eq!(outputs, [Handed { stage: Some("x".into()), ..Handed::new(r#"{"b": 1, "a":  2}"#) }]);
         assert_eq!(cost["tokens"], 3);
-        assert_eq!(read(br#"{"begin":7}"#), Ok(Said::Begin(7)));
-        assert!(matches!(read(br#"{"retry":7,"error":"e"}"#), Ok(Said::Answer(7, Answer::Retry { .. }))));
+        assert_eq!(read(br#"{"begin":7}"#), Ok(HandlerMessage::Begin(7)));
+        assert!(matches!(
+            read(br#"{"retry":7,"error":"e"}"#),
+            Ok(HandlerMessage::Answer(7, Answer::Retry { .. }))
+        ));
         let after = Some(tollway_core::Span::from_millis(1_500));
         assert!(
-            matches!(read(br#"{"rate_limited":7,"after":1.5}"#), Ok(Said::Answer(7, Answer::RateLimited { after: read, .. })) if read == after)
+            matches!(read(br#"{"rate_limited":7,"after":1.5}"#), Ok(HandlerMessage::Answer(7, Answer::RateLimited { after: read, .. })) if read == after)
         );
     }
 
@@ -181,7 +186,7 @@ mod tests {
             ),
             (r#"{"retry":1,"after":"soon"}"#, "invalid type: string"),
         ] {
-            let Ok(Said::Answer(1, Answer::Dead { error, .. })) = read(line.as_bytes()) else {
+            let Ok(HandlerMessage::Answer(1, Answer::Dead { error, .. })) = read(line.as_bytes()) else {
                 panic!("{line}")
             };
             assert!(error.starts_with("the answer cannot be read: ") && error.contains(why), "{error}");
@@ -191,10 +196,15 @@ mod tests {
     #[test]
     fn line_that_is_too_long_is_the_end_of_the_job_that_it_names() {
         for line in [&br#"{"done":7,"outputs":["#[..], br#" { "done" : 7 , "outputs": ["#] {
-            let Ok(Said::Answer(7, Answer::Dead { error, .. })) = read_too_long(line) else { panic!() };
+            let Ok(HandlerMessage::Answer(7, Answer::Dead { error, .. })) = read_too_long(line) else {
+                panic!()
+            };
             assert!(error.starts_with("the answer is a line over 1 MiB: hand on in parts"), "{error}");
         }
-        assert!(matches!(read_too_long(br#"{"part": 12, "outputs": ["#), Ok(Said::Part(12, Err(_)))));
+        assert!(matches!(
+            read_too_long(br#"{"part": 12, "outputs": ["#),
+            Ok(HandlerMessage::Part(12, Err(_)))
+        ));
         for line in ["xxxx", "{\"outputs\": [", "{\"done\": [", ""] {
             assert_eq!(read_too_long(line.as_bytes()), Err("a line over 1 MiB".to_owned()), "{line}");
         }
@@ -203,8 +213,11 @@ mod tests {
     #[test]
     fn parts_and_a_guard_without_a_handler_are_read() {
         let said = read(br#"{"part": 7, "outputs": [{"data": 1}]}"#);
-        assert_eq!(said, Ok(Said::Part(7, Ok(vec![Handed::new("1")]))));
+        assert_eq!(said, Ok(HandlerMessage::Part(7, Ok(vec![Handed::new("1")]))));
         let line = not_started_line("\"x\" cannot be started");
-        assert_eq!(read(line.as_bytes()), Ok(Said::NotStarted("\"x\" cannot be started".to_owned())));
+        assert_eq!(
+            read(line.as_bytes()),
+            Ok(HandlerMessage::NotStarted("\"x\" cannot be started".to_owned()))
+        );
     }
 }

@@ -43,7 +43,7 @@ fn bad_days_of_sqs_lose_nothing_and_commit_once() {
     let calls = enqueued() * 3;
     let mut round = 0;
     // The enqueuer is not killed: what it was not told is enqueued is not missed.
-    wait_until_within(patience(), "most jobs are done", || {
+    wait_until_within(time_limit(), "most jobs are done", || {
         std::thread::sleep(KILL_EVERY);
         round += 1;
         let killed = processes.pop().unwrap();
@@ -53,7 +53,7 @@ fn bad_days_of_sqs_lose_nothing_and_commit_once() {
         lab.vendor.calls() * 10 >= calls * 9
     });
     processes.iter_mut().for_each(Process::tell_to_end);
-    processes.into_iter().for_each(|process| process.finish_within(patience()));
+    processes.into_iter().for_each(|process| process.finish_within(time_limit()));
     let figures = check(&lab, Limit { calls: QUOTA, window: WINDOW.as_micros() }, true);
     let events = export_events(&lab);
     let counts = proxy.counts();
@@ -68,7 +68,7 @@ fn bad_days_of_sqs_lose_nothing_and_commit_once() {
 }
 
 /// Ten times as long as the quota needs.
-fn patience() -> Span {
+fn time_limit() -> Span {
     Span::from_secs(120 + enqueued() * 3 * 5 / QUOTA * 10)
 }
 

@@ -17,7 +17,7 @@ use crate::output::{BAD, FAINT, GOOD, Output, STRONG};
 const SHOWN_BYTES: usize = 1_000;
 
 /// A call that was tried.
-pub(super) struct Tried {
+pub(super) struct CallResult {
     api: String,
     method: String,
     base_url: String,
@@ -26,14 +26,14 @@ pub(super) struct Tried {
     pub(super) attempts: Vec<Attempt>,
     pub(super) status: Option<u16>,
     /// What the last answer said.
-    pub(super) said: Option<Said>,
+    pub(super) said: Option<ObservedLimits>,
     pub(super) snapshot: Option<ApiSnapshot>,
     pub(super) body: Option<Body>,
 }
 
 /// What an answer said about limits.
 #[derive(Clone)]
-pub(super) struct Said {
+pub(super) struct ObservedLimits {
     pub(super) dialect: &'static str,
     pub(super) observation: Observation,
 }
@@ -46,7 +46,7 @@ pub(super) struct Body {
     is_whole: bool,
 }
 
-impl Tried {
+impl CallResult {
     pub(super) fn new(api: &Api, method: &Method, path: &str) -> Self {
         Self {
             api: api.name().to_string(),
@@ -76,7 +76,7 @@ impl Tried {
                 format_args!("waited {waited}, {style}{attempt}{style:#}"),
             )?;
         }
-        if let Some(Said { dialect, observation }) = &self.said {
+        if let Some(ObservedLimits { dialect, observation }) = &self.said {
             row(output, "dialect", dialect)?;
             observation.quotas.iter().try_for_each(|quota| row(output, "quota", quota_text(quota)))?;
         }
