@@ -4,7 +4,7 @@ use tollway::StoreUrl;
 
 use super::finding::{Finding, Findings};
 use crate::context::WholeConfig;
-use crate::provision::survey::{Condition, Surveyed, survey};
+use crate::provision::aws::survey::{Condition, Surveyed, survey};
 
 /// Looks at them. False if the ledger of a pipeline cannot be used: its jobs need not be asked for.
 pub(super) async fn look_at(config: &WholeConfig, store: Option<&StoreUrl>, findings: &mut Findings) -> bool {

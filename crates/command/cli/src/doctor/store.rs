@@ -16,9 +16,9 @@ use super::store_url::FullStoreUrl;
 use crate::context::Context;
 use crate::humanize;
 #[cfg(feature = "aws")]
-use crate::provision::account::Account;
+use crate::provision::aws::account::Account;
 #[cfg(feature = "aws")]
-use crate::provision::table::{TableFound, TableSpec, Tables};
+use crate::provision::aws::table::{TableFound, TableSpec, Tables};
 
 /// The largest accepted clock difference: more than two NTP-synchronised clocks ever differ.
 const CLOCK_SKEW_MAX: Span = Span::from_secs(1);

@@ -1,49 +1,10 @@
-//! `tollway provision`: lists the AWS resources that a config needs, creates missing ones, and deletes them.
-//!
-//! `resources` is the one description of them, made of the config; `pipelines` adds queues, `monitoring` alarms and a
-//! dashboard. `aws` runs the command, and `survey` looks for `doctor`; `table`, `parameter`, `queue`, `topic`, `alarm` and
-//! `dashboard` find, create and delete one kind of resource over an `account`, and `steps` chooses among them; `made_by` marks
-//! what was created. `template` writes them for CloudFormation, `roles` lists permissions, `report` writes the result.
-//! `grafana` and `alert_rules` print what watches a deployment without AWS, over the metrics in `watched`.
+//! `tollway provision`: lists the AWS resources that a config needs, creates missing ones, and deletes them (`aws`). `grafana` and
+//! `alert_rules` print what watches a deployment without AWS, over the metrics in `watched`.
 
-#[cfg(feature = "aws")]
-pub(crate) mod account;
-#[cfg(feature = "aws")]
-mod alarm;
 mod alert_rules;
 #[cfg(feature = "aws")]
-mod aws;
-#[cfg(feature = "aws")]
-mod dashboard;
-#[cfg(feature = "aws")]
-mod error;
+pub(crate) mod aws;
 mod grafana;
-#[cfg(feature = "aws")]
-mod made_by;
-#[cfg(feature = "aws")]
-mod monitoring;
-#[cfg(feature = "aws")]
-mod parameter;
-#[cfg(all(feature = "aws", feature = "pipeline"))]
-mod pipelines;
-#[cfg(feature = "aws")]
-mod queue;
-#[cfg(feature = "aws")]
-mod report;
-#[cfg(feature = "aws")]
-mod resources;
-#[cfg(feature = "aws")]
-mod roles;
-#[cfg(feature = "aws")]
-mod steps;
-#[cfg(feature = "aws")]
-pub(crate) mod survey;
-#[cfg(feature = "aws")]
-pub(crate) mod table;
-#[cfg(feature = "aws")]
-mod template;
-#[cfg(feature = "aws")]
-mod topic;
 mod watched;
 
 use crate::context::Context;

@@ -3,6 +3,8 @@
 use serde::{Deserialize, Serialize};
 use tollway_core::Span;
 
+use crate::bounds::JOB_BYTES_MAX;
+
 /// What an engine can promise. `run` says at the start what is missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Capabilities {
@@ -26,4 +28,20 @@ pub struct Capabilities {
     pub retention_max: Option<Span>,
     /// The largest data of a job.
     pub job_bytes_max: usize,
+}
+
+impl Capabilities {
+    /// Everything: what a database in one place can promise.
+    pub const ALL: Self = Self {
+        atomic_hand_off: true,
+        exact_counts: true,
+        delivers_once: true,
+        claim_by_cost: true,
+        ordered: true,
+        inspectable: true,
+        groups: true,
+        delay_max: None,
+        retention_max: None,
+        job_bytes_max: JOB_BYTES_MAX,
+    };
 }

@@ -134,6 +134,38 @@ pub struct Job {
     pub changed_at: Timestamp,
 }
 
+impl Job {
+    /// A job that was never claimed, ready or delayed, with the cost of its stage.
+    pub fn waiting(
+        id: JobId,
+        stage: Name,
+        key: String,
+        data: String,
+        due_at: Timestamp,
+        created_at: Timestamp,
+    ) -> Self {
+        Self {
+            id,
+            stage,
+            key,
+            group: None,
+            data,
+            priority: 0,
+            cost: JobCost::OF_STAGE,
+            state: transition::waiting(due_at, created_at),
+            due_at,
+            claim_number: 0,
+            worker: String::new(),
+            failures: 0,
+            crashes: 0,
+            rate_limited: 0,
+            error: String::new(),
+            created_at,
+            changed_at: created_at,
+        }
+    }
+}
+
 /// Why a job, an output or an edit is wrong.
 #[derive(Clone, PartialEq, Eq, thiserror::Error)]
 pub enum JobError {
@@ -269,23 +301,10 @@ impl NewJob {
     /// The job that it is in an engine, ready or delayed.
     pub fn into_job(self, id: JobId, now: Timestamp) -> Job {
         Job {
-            id,
-            stage: self.stage,
-            key: self.key,
             group: self.group,
-            data: self.data,
             priority: self.priority,
             cost: self.cost,
-            state: transition::waiting(self.not_before, now),
-            due_at: self.not_before,
-            claim_number: 0,
-            worker: String::new(),
-            failures: 0,
-            crashes: 0,
-            rate_limited: 0,
-            error: String::new(),
-            created_at: now,
-            changed_at: now,
+            ..Job::waiting(id, self.stage, self.key, self.data, self.not_before, now)
         }
     }
 

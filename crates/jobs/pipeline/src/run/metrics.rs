@@ -95,7 +95,7 @@ pub fn samples(pipeline: &str, progress: &Progress) -> Vec<Sample> {
             figure: Figure::Number(figure(stage)),
         })
     };
-    BY_STAGE.iter().zip(FIGURES).flat_map(|(metric, figure)| sample(metric, figure)).collect()
+    BY_STAGE.iter().flat_map(|(metric, figure)| sample(metric, *figure)).collect()
 }
 
 /// What is known of the engine, also while it does not answer.
@@ -118,30 +118,16 @@ pub fn samples_of_process(pipeline: &str, mut progress: Progress, own: &OwnEvent
     samples(pipeline, &progress)
 }
 
-/// The metrics of each stage.
-static BY_STAGE: [&Metric; 10] = [
-    &QUEUE_DEPTH,
-    &RUNNING,
-    &DEAD_LETTERS,
-    &PAUSED,
-    &CALLS,
-    &SUCCESS,
-    &FAILURE,
-    &CRASHES,
-    &RATE_LIMITED,
-    &LATE,
-];
-
-/// What each metric shows, in the order of [`BY_STAGE`].
-const FIGURES: [fn(&StageProgress) -> u64; 10] = [
-    |stage| stage.ready + stage.retrying + stage.held,
-    |stage| stage.running,
-    |stage| stage.dead,
-    |stage| stage.paused.into(),
-    |stage| stage.events.claimed,
-    |stage| stage.events.completed,
-    |stage| stage.events.failures,
-    |stage| stage.events.crashes,
-    |stage| stage.events.rate_limited,
-    |stage| stage.events.late,
+/// The metrics of each stage, and what each shows.
+static BY_STAGE: [(&Metric, fn(&StageProgress) -> u64); 10] = [
+    (&QUEUE_DEPTH, |stage| stage.ready + stage.retrying + stage.held),
+    (&RUNNING, |stage| stage.running),
+    (&DEAD_LETTERS, |stage| stage.dead),
+    (&PAUSED, |stage| stage.paused.into()),
+    (&CALLS, |stage| stage.events.claimed),
+    (&SUCCESS, |stage| stage.events.completed),
+    (&FAILURE, |stage| stage.events.failures),
+    (&CRASHES, |stage| stage.events.crashes),
+    (&RATE_LIMITED, |stage| stage.events.rate_limited),
+    (&LATE, |stage| stage.events.late),
 ];

@@ -6,10 +6,10 @@ use aws_sdk_sqs::types::{Message, MessageAttributeValue};
 use percent_encoding::{AsciiSet, CONTROLS, percent_decode_str, utf8_percent_encode};
 use tollway_core::{Name, Timestamp};
 
-use super::record::{LedgerRecord, MessageOf, waiting};
+use super::record::{LedgerRecord, MessageOf};
 use crate::lambda::SqsRecord;
 use tollway_pipeline::engine::checks::check_data;
-use tollway_pipeline::{Job, JobCost, JobId, NewJob};
+use tollway_pipeline::{Job, JobId, NewJob};
 
 /// The names of our attributes. SQS allows ten.
 const ID: &str = "tollway-id";
@@ -194,24 +194,8 @@ impl Incoming {
     /// The same with other data.
     pub(super) fn job_with(&self, id: JobId, stage: &Name, data: &str, now: Timestamp) -> Job {
         let created_at = self.created_at.unwrap_or(now);
-        Job {
-            id,
-            stage: stage.clone(),
-            key: self.key.clone(),
-            group: self.group.clone(),
-            data: data.to_owned(),
-            priority: self.priority,
-            cost: JobCost::OF_STAGE,
-            state: waiting(self.due_at, created_at),
-            due_at: self.due_at,
-            claim_number: 0,
-            worker: String::new(),
-            failures: 0,
-            crashes: 0,
-            rate_limited: 0,
-            error: String::new(),
-            created_at,
-            changed_at: created_at,
-        }
+        let (stage, key) = (stage.clone(), self.key.clone());
+        let job = Job::waiting(id, stage, key, data.to_owned(), self.due_at, created_at);
+        Job { group: self.group.clone(), priority: self.priority, ..job }
     }
 }

@@ -251,16 +251,13 @@ impl Inner {
 impl Engine for SqsEngine {
     fn capabilities(&self) -> Capabilities {
         Capabilities {
-            atomic_hand_off: true,
             exact_counts: false,
             delivers_once: false,
             claim_by_cost: false,
             ordered: false,
-            inspectable: true,
-            groups: true,
-            delay_max: None,
             retention_max: Some(lock(&self.inner.retention).unwrap_or(stages::RETENTION_MAX)),
             job_bytes_max: DATA_BYTES_MAX,
+            ..Capabilities::ALL
         }
     }
 

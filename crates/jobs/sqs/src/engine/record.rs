@@ -6,7 +6,6 @@ use tollway_core::{Name, Span, Timestamp};
 
 use super::message::Incoming;
 use tollway_pipeline::bounds::EVIDENCE_MAX;
-pub(super) use tollway_pipeline::engine::transition::waiting;
 use tollway_pipeline::engine::transition::{JobCall, Lifecycle, Transition, transition};
 use tollway_pipeline::{
     Attempt, Cause, Change, Claim, Edit, Edited, Evidence, Job, JobId, MOVED_MARK, MOVING_MARK, NewJob, State,

@@ -45,7 +45,6 @@ use self::options::Options;
 use self::session::{Session, SessionOptions};
 use super::checks::refuse;
 use super::request::reply;
-use crate::bounds::JOB_BYTES_MAX;
 use crate::{Capabilities, Engine, EngineAnswer, EngineError, EngineFault, EngineReply, EngineRequest};
 
 /// Connections for lists and counts, which do not delay workers: a long list leaves one for the others.
@@ -226,18 +225,7 @@ impl Drop for PostgresEngine {
 
 impl Engine for PostgresEngine {
     fn capabilities(&self) -> Capabilities {
-        Capabilities {
-            atomic_hand_off: true,
-            exact_counts: true,
-            delivers_once: true,
-            claim_by_cost: true,
-            ordered: true,
-            inspectable: true,
-            groups: true,
-            delay_max: None,
-            retention_max: None,
-            job_bytes_max: JOB_BYTES_MAX,
-        }
+        Capabilities::ALL
     }
 
     fn hints(&self) -> Option<watch::Receiver<u64>> {

@@ -10,9 +10,9 @@ use super::session::{BEGIN, Session, moved};
 use super::statements::counted;
 use super::transitions::{self, LOCKED, LockedJob, SELECT_LOCKED};
 use crate::bounds::PAGE_MAX;
-use crate::engine::stored::micros;
+use crate::engine::stored::{micros, states_of};
 use crate::job::transition::JobCall;
-use crate::{Change, Changed, Edit, Edited, EngineError, Filter, JobId, StageChange, State};
+use crate::{Change, Changed, Edit, Edited, EngineError, Filter, JobId, StageChange};
 
 /// [`JobCall::Abandon`].
 const ABANDON: &str = "
@@ -76,16 +76,7 @@ pub(super) async fn change(
     most: usize,
     now: Timestamp,
 ) -> Result<Changed, Failure> {
-    let states: Vec<String> = State::ALL
-        .into_iter()
-        .filter(|state| change.applies_to(*state))
-        .map(|state| state.number().to_string())
-        .collect();
-    // A single state is an equation, for the partial index.
-    let applies = match &states[..] {
-        [one] => format!("jobs.state = {one}"),
-        several => format!("jobs.state IN ({})", several.join(", ")),
-    };
+    let applies = states_of(change);
     let mut conditions = Conditions::new(&filter, after);
     let place = conditions.push(limit(most));
     let text = &conditions.text;

@@ -48,7 +48,6 @@ use self::session::Session;
 use self::writer::{Durability, Writer};
 use super::checks::refuse;
 use super::request::reply;
-use crate::bounds::JOB_BYTES_MAX;
 use crate::{Capabilities, Engine, EngineAnswer, EngineError, EngineReply, EngineRequest};
 
 /// Jobs in a SQLite file. Dropping it writes what is queued and gives the file free.
@@ -149,7 +148,7 @@ impl Drop for SqliteEngine {
 
 impl Engine for SqliteEngine {
     fn capabilities(&self) -> Capabilities {
-        capabilities()
+        Capabilities::ALL
     }
 
     fn time(&self, now: Timestamp) -> Timestamp {
@@ -192,21 +191,6 @@ impl SqliteEngine {
                 Err(EngineError::storage(Retry::Safe, format!("the log was not written back: {error}")))
             })
         })
-    }
-}
-
-fn capabilities() -> Capabilities {
-    Capabilities {
-        atomic_hand_off: true,
-        exact_counts: true,
-        delivers_once: true,
-        claim_by_cost: true,
-        ordered: true,
-        inspectable: true,
-        groups: true,
-        delay_max: None,
-        retention_max: None,
-        job_bytes_max: JOB_BYTES_MAX,
     }
 }
 

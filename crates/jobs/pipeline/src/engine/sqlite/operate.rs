@@ -10,6 +10,7 @@ use super::session::Session;
 use super::transitions::{StoredJob, apply, select_stored};
 use super::work::forget;
 use crate::engine::counters::Kind;
+use crate::engine::stored::states_of;
 use crate::job::transition::JobCall;
 use crate::{Change, Changed, Edit, Edited, EngineError, Filter, JobId, StageChange, State};
 
@@ -46,16 +47,7 @@ pub(super) fn change(
 ) -> Result<Changed, Failure> {
     let (conditions, mut parameters) = conditions(filter, after);
     parameters.push(Value::Integer(i64::try_from(limit).unwrap_or(i64::MAX)));
-    let states: Vec<String> = State::ALL
-        .into_iter()
-        .filter(|state| change.applies_to(*state))
-        .map(|state| state.number().to_string())
-        .collect();
-    // A single state is an equation, for the partial index.
-    let applies = match &states[..] {
-        [one] => format!("jobs.state = {one}"),
-        several => format!("jobs.state IN ({})", several.join(", ")),
-    };
+    let applies = states_of(change);
     let select =
         format!("{}{applies} AND {conditions} ORDER BY id LIMIT ?{}", select_stored!(""), parameters.len());
     let found = StoredJob::find_all(session.connection, &select, params_from_iter(parameters))?;

@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 use tollway_aws::Connect;
 
-use super::Role;
 use super::resources::{ParameterUse, Resource, Spec, TableUse, Wanted};
+use crate::provision::Role;
 
 /// All roles, with their names.
 pub(super) const ROLES: [(&str, Role); 3] =

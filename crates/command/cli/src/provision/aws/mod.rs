@@ -1,20 +1,43 @@
-//! Finds existing resources, creates missing ones, and deletes them.
+//! `tollway provision aws`: finds existing resources, creates missing ones, and deletes them.
+//!
+//! `resources` is the one description of them, made of the config; `pipelines` adds queues, `monitoring` alarms and a
+//! dashboard. `table`, `parameter`, `queue`, `topic`, `alarm` and `dashboard` find, create and delete one kind of resource over
+//! an `account`, and `steps` chooses among them; `made_by` marks what was created. `survey` looks for `doctor`, `template` writes
+//! them for CloudFormation, `roles` lists permissions, `report` writes the result.
+
+pub(crate) mod account;
+mod alarm;
+mod dashboard;
+mod error;
+mod made_by;
+mod monitoring;
+mod parameter;
+#[cfg(feature = "pipeline")]
+mod pipelines;
+mod queue;
+mod report;
+mod resources;
+mod roles;
+mod steps;
+pub(crate) mod survey;
+pub(crate) mod table;
+mod template;
+mod topic;
 
 use std::io::{self, BufRead, IsTerminal, Read, Write};
 
 use serde_json::Value;
 
+use self::error::ProvisionError;
+use self::report::{self, Done, State, Step};
+use self::resources::{self, Resource, Wanted};
 use super::AwsArguments;
-use super::error::ProvisionError;
-use super::report::{self, Done, State, Step};
-use super::resources::{self, Resource, Wanted};
-use super::{roles, template};
 use crate::context::{Context, WholeConfig};
 use crate::failure::{Exit, Failure};
 
 /// How often SQS delivers a message before it moves it to the dead-letter queue. A pipeline counts tries by itself; this is for
 /// messages that kill their worker each time.
-pub(super) const MAX_RECEIVES: u32 = 10;
+const MAX_RECEIVES: u32 = 10;
 
 /// As the documents have it.
 const MAX_RECEIVES_DOCUMENTED: u32 = 3;

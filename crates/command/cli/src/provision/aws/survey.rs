@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use tollway::StoreUrl;
 
-use super::aws::MAX_RECEIVES;
+use super::MAX_RECEIVES;
 use super::error::ProvisionError;
 use super::report::State;
 use super::resources::{self, Resource, Spec, TableUse};
