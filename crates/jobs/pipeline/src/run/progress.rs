@@ -292,15 +292,6 @@ impl StageProgress {
 }
 
 impl Progress {
-    /// When the jobs that are left for a stage may be done, at its rate of the last minute. None: too early to say, or it stands.
-    pub fn stage_eta(&self, stage: &Name) -> Option<Timestamp> {
-        let index = self.stages.iter().position(|known| known.stage == *stage)?;
-        let (known, left) = (&self.stages[index], *self.left_by_stage.get(index)?);
-        let rate = known.per_minute.filter(|rate| *rate > 0.0 && !known.paused)?;
-        let eta = self.at.plus(Span::from_micros((left / rate * 6e7) as u64));
-        Some(known.waiting_until.map_or(eta, |until| eta.max(until)))
-    }
-
     /// The end is not before this time.
     #[must_use]
     pub fn not_before(mut self, at: Timestamp) -> Self {

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use super::Inner;
 use tollway_pipeline::{EngineError, EngineReply as Reply, EngineRequest as Request, Page};
+
+use super::Inner;
 
 pub(super) async fn carry_out(inner: Arc<Inner>, request: Request) -> Result<Reply, EngineError> {
     Ok(match request {

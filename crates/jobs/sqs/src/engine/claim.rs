@@ -5,6 +5,8 @@ use std::sync::Arc;
 use futures_util::future::join_all;
 use futures_util::{StreamExt, stream};
 use tollway_core::{Name, Retry, Span, Timestamp};
+use tollway_pipeline::engine::counters::Kind;
+use tollway_pipeline::*;
 
 use super::counts::Tally;
 use super::delivered::Claiming;
@@ -20,8 +22,6 @@ use super::queue::StageQueue;
 use super::record::{LedgerRecord, Unclaimable};
 use super::table::{Guard, PART, SORT, Write, Written, read_text};
 use super::{Inner, lock};
-use tollway_pipeline::engine::counters::Kind;
-use tollway_pipeline::*;
 
 /// How often a write is repeated that another process was first with.
 pub(super) const ATTEMPTS: u32 = 20;

@@ -6,10 +6,10 @@ use std::time::Duration;
 use tokio::sync::OnceCell;
 use tollway_aws::{Access, ClockCheck, ClockOff, Connect, check_region, place_of};
 use tollway_core::{Clock, Retry, Span};
-
-use super::error::{is_passing, storage};
 use tollway_pipeline::EngineError;
 use tollway_pipeline::SqsUrl;
+
+use super::error::{is_passing, storage};
 
 /// The longest answer is that of a long poll of 20 s.
 const TIMEOUT: Duration = Duration::from_secs(30);

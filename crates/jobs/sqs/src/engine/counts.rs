@@ -10,10 +10,10 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep_until};
 use tollway_core::Name;
-
-use super::table::{Item, Table, Write, read_number};
 use tollway_pipeline::engine::counters::{Kind, put};
 use tollway_pipeline::{EngineError, StageCounts, State};
+
+use super::table::{Item, Table, Write, read_number};
 
 const PART: &str = "counters";
 

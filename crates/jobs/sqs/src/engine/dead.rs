@@ -4,6 +4,8 @@ use std::collections::{HashMap, HashSet};
 
 use futures_util::future::join_all;
 use tollway_core::{Name, Span, Timestamp};
+use tollway_pipeline::engine::counters::Kind;
+use tollway_pipeline::*;
 
 use super::Inner;
 use super::counts::Tally;
@@ -13,8 +15,6 @@ use super::message::{Incoming, Outgoing};
 use super::queue::StageQueue;
 use super::record::LedgerRecord;
 use super::table::{Guard, Written};
-use tollway_pipeline::engine::counters::Kind;
-use tollway_pipeline::*;
 
 /// `provision aws` lets SQS make dead letters after this many receives. With fewer, good jobs may be among them.
 pub(super) const RECEIVES_MIN: u64 = 10;

@@ -9,12 +9,12 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use tollway_aws::SystemClock;
 use tollway_core::{Name, Span, Timestamp};
+use tollway_pipeline::{EngineError, EngineUrl, JobId};
 
 use super::ledger::Versioned;
 use super::message::{Incoming, seconds_until};
 use super::{Inner, SqsEngine, lock};
 use crate::lambda::SqsRecord;
-use tollway_pipeline::{EngineError, EngineUrl, JobId};
 
 /// The pause before a message is tried again whose job could not be claimed because AWS failed.
 const AGAIN_AFTER: Span = Span::from_secs(1);

@@ -5,6 +5,9 @@
 use std::collections::HashMap;
 
 use tollway_core::{Name, Timestamp};
+use tollway_pipeline::engine::checks::within;
+use tollway_pipeline::engine::counters::Kind;
+use tollway_pipeline::*;
 
 use super::Inner;
 use super::counts::Tally;
@@ -16,9 +19,6 @@ use super::ledger::{
 use super::message::Outgoing;
 use super::record::LedgerRecord;
 use super::table::{Guard, Key, WRITE_MAX, Write, Written};
-use tollway_pipeline::engine::checks::within;
-use tollway_pipeline::engine::counters::Kind;
-use tollway_pipeline::*;
 
 /// How many jobs are written together: a dead letter of a group is four items.
 const JOBS_AT_ONCE: usize = (WRITE_MAX - 1) / 4;

@@ -9,7 +9,6 @@ use tollway_aws::{
     with_causes,
 };
 use tollway_core::Retry;
-
 use tollway_pipeline::{EngineError, EngineFault};
 
 const ADVICE_MISSING: &str = "create it with `tollway provision aws --apply` or create=yes in the engine's URL, or correct its name, region or endpoint";

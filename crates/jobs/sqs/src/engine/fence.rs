@@ -1,6 +1,8 @@
 //! Conditional writes: a record changes only if no other process has written it meanwhile.
 
 use tollway_core::{Name, Retry};
+use tollway_pipeline::engine::counters::Kind;
+use tollway_pipeline::{Claim, EngineError, State};
 
 use super::claim::ATTEMPTS;
 use super::counts::Tally;
@@ -10,8 +12,6 @@ use super::ledger::{Versioned, delete_dead, put_dead, put_record, read_record};
 use super::record::LedgerRecord;
 use super::table::Written;
 use super::{Inner, lock};
-use tollway_pipeline::engine::counters::Kind;
-use tollway_pipeline::{Claim, EngineError, State};
 
 impl Inner {
     /// The record of a claim, as this process last wrote it, or as the ledger has it.

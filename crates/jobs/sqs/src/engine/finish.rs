@@ -6,6 +6,10 @@
 use std::sync::Arc;
 
 use tollway_core::{Retry, Timestamp};
+use tollway_pipeline::engine::checks::within;
+use tollway_pipeline::engine::counters::Kind;
+use tollway_pipeline::engine::transition::JobCall;
+use tollway_pipeline::*;
 
 use super::Inner;
 use super::claim::ATTEMPTS;
@@ -14,10 +18,6 @@ use super::hand_off::{Obstacle, resolve};
 use super::ledger::{DATA_BYTES_MAX, RESULT_BYTES_MAX, Versioned};
 use super::message::seconds_until;
 use super::record::LedgerRecord;
-use tollway_pipeline::engine::checks::within;
-use tollway_pipeline::engine::counters::Kind;
-use tollway_pipeline::engine::transition::JobCall;
-use tollway_pipeline::*;
 
 impl Inner {
     pub(super) async fn finish(

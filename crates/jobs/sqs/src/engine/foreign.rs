@@ -1,13 +1,13 @@
 //! Messages of other programs: the pipeline's source reads them, as it reads the lines of `enqueue`.
 
 use tollway_core::{Name, Timestamp};
+use tollway_pipeline::bounds::BATCH_MAX;
+use tollway_pipeline::source::Source;
+use tollway_pipeline::{EngineError, EngineFault, NewJob};
 
 use super::Inner;
 use super::message::Incoming;
 use super::queue::StageQueue;
-use tollway_pipeline::bounds::BATCH_MAX;
-use tollway_pipeline::source::Source;
-use tollway_pipeline::{EngineError, EngineFault, NewJob};
 
 /// What a message of another program is.
 enum Content {

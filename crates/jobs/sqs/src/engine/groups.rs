@@ -11,15 +11,15 @@
 use std::collections::{BTreeSet, HashSet};
 
 use tollway_core::{Name, Timestamp};
+use tollway_pipeline::bounds::PAGE_MAX;
+use tollway_pipeline::engine::transition::JobCall;
+use tollway_pipeline::*;
 
 use super::Inner;
 use super::ledger::{ID, Versioned, job_key, read_id, read_record, sort_of};
 use super::message::Outgoing;
 use super::record::LedgerRecord;
 use super::table::{Guard, Item, PART, SORT, Write, number, read_text, text};
-use tollway_pipeline::bounds::PAGE_MAX;
-use tollway_pipeline::engine::transition::JobCall;
-use tollway_pipeline::*;
 
 /// How many jobs of a group are released together.
 const HELD_AT_A_TIME: usize = 100;

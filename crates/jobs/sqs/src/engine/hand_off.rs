@@ -8,6 +8,10 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use tollway_core::{Name, Timestamp};
+use tollway_pipeline::engine::checks::{check_output_key, within};
+use tollway_pipeline::engine::counters::Kind;
+use tollway_pipeline::engine::transition::JobCall;
+use tollway_pipeline::*;
 
 use super::counts::Tally;
 use super::groups::{groups_of, hold_by, membership};
@@ -17,10 +21,6 @@ use super::queue::{Sends, StageQueue};
 use super::record::LedgerRecord;
 use super::table::{Guard, Item, WRITE_MAX, Write, Written};
 use super::{Inner, lock};
-use tollway_pipeline::engine::checks::{check_output_key, within};
-use tollway_pipeline::engine::counters::Kind;
-use tollway_pipeline::engine::transition::JobCall;
-use tollway_pipeline::*;
 
 /// How many outputs are written together: each is up to three items, beside the record of the job, its group and counters.
 const OUTPUTS_AT_ONCE: usize = (WRITE_MAX - 3) / 3;

@@ -8,9 +8,9 @@ use std::time::Duration;
 use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio::time::{Instant, timeout_at};
 use tollway_core::Retry;
+use tollway_pipeline::EngineError;
 
 use super::error::storage;
-use tollway_pipeline::EngineError;
 
 /// How many entries SQS takes in one request.
 pub(super) const BATCH: usize = 10;

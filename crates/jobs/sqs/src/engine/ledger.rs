@@ -14,13 +14,13 @@
 
 use serde_json::{from_str, to_string};
 use tollway_core::{Retry, Timestamp};
+use tollway_pipeline::{EngineError, JobId};
 
 use super::error::storage;
 use super::record::LedgerRecord;
 use super::table::{
     Guard, Item, Key, PARENT, PART, SORT, TTL, Table, VERSION, Write, number, read_number, read_text, text,
 };
-use tollway_pipeline::{EngineError, JobId};
 
 /// The largest data that the ledger keeps: an item of DynamoDB has at most 400 KB, evidence and result included.
 pub(super) const DATA_BYTES_MAX: usize = 200 << 10;

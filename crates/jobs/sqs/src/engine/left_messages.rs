@@ -2,9 +2,9 @@
 
 use futures_util::future::join_all;
 use tollway_core::{Name, Span};
+use tollway_pipeline::*;
 
 use super::{Inner, lock};
-use tollway_pipeline::*;
 
 /// How many receives one look through a queue takes at most.
 const RECEIVES_MAX: usize = 500;

@@ -5,11 +5,11 @@ use std::collections::HashMap;
 use aws_sdk_sqs::types::{Message, MessageAttributeValue};
 use percent_encoding::{AsciiSet, CONTROLS, percent_decode_str, utf8_percent_encode};
 use tollway_core::{Name, Timestamp};
+use tollway_pipeline::engine::checks::check_data;
+use tollway_pipeline::{Job, JobId, NewJob};
 
 use super::record::{LedgerRecord, MessageOf};
 use crate::lambda::SqsRecord;
-use tollway_pipeline::engine::checks::check_data;
-use tollway_pipeline::{Job, JobId, NewJob};
 
 /// The names of our attributes. SQS allows ten.
 const ID: &str = "tollway-id";

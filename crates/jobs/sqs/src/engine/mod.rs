@@ -48,6 +48,7 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tollway_aws::SystemClock;
 use tollway_core::{Clock, Name, Retry, Span, Timestamp};
+use tollway_pipeline::*;
 
 use self::clients::{Clients, retried};
 use self::counts::Counts;
@@ -58,7 +59,6 @@ use self::outlook::Outlook;
 use self::pause::Pause;
 use self::queue::{Requests, StageQueue};
 use self::table::{Table, read_number};
-use tollway_pipeline::*;
 
 pub use self::clients::connect;
 pub use self::move_task::{MOVES_PER_SECOND_MAX, MoveProgress, MoveState, MoveTask};

@@ -7,12 +7,12 @@ use std::sync::atomic::Ordering;
 
 use aws_sdk_sqs::types::ListMessageMoveTasksResultEntry as Entry;
 use tollway_core::{Name, Retry};
+use tollway_pipeline::EngineError;
 
 use super::clients::{Retries, retried};
 use super::error::{failed, storage};
 use super::queue::StageQueue;
 use super::{Inner, SqsEngine};
-use tollway_pipeline::EngineError;
 
 /// The most messages that a task moves in a second.
 pub const MOVES_PER_SECOND_MAX: u32 = 500;

@@ -4,6 +4,12 @@ use std::collections::HashMap;
 
 use futures_util::{StreamExt, stream};
 use tollway_core::{Name, Timestamp};
+use tollway_pipeline::bounds::BATCH_BYTES_MAX;
+use tollway_pipeline::engine::checks::within;
+use tollway_pipeline::engine::counters::Kind;
+use tollway_pipeline::engine::moving::{MOVED_MARK, MOVING_MARK, MovedJob, moved_mark, moving_mark};
+use tollway_pipeline::engine::transition::JobCall;
+use tollway_pipeline::*;
 
 use super::Inner;
 use super::claim::WRITES_AT_A_TIME;
@@ -12,12 +18,6 @@ use super::groups::groups_of;
 use super::ledger::{DATA_BYTES_MAX, Versioned};
 use super::message::Outgoing;
 use super::record::LedgerRecord;
-use tollway_pipeline::bounds::BATCH_BYTES_MAX;
-use tollway_pipeline::engine::checks::within;
-use tollway_pipeline::engine::counters::Kind;
-use tollway_pipeline::engine::moving::{MOVED_MARK, MOVING_MARK, MovedJob, moved_mark, moving_mark};
-use tollway_pipeline::engine::transition::JobCall;
-use tollway_pipeline::*;
 
 impl Inner {
     pub(super) async fn withdraw(

@@ -3,9 +3,10 @@
 //! The ledger has one item for a name, which its processes write in turn. One that finds the item of another process after it
 //! has written its own is not alone. The first item it finds may be that of a process that died.
 
+use tollway_pipeline::EngineError;
+
 use super::table::{Guard, Item, PART, SORT, Write, read_text, text};
 use super::{Inner, lock};
-use tollway_pipeline::EngineError;
 
 const WORKERS: &str = "workers";
 const PROCESS: &str = "process";

@@ -2,13 +2,13 @@
 
 use futures_util::{StreamExt, stream};
 use tollway_core::{Name, Span, Timestamp};
+use tollway_pipeline::engine::transition::JobCall;
+use tollway_pipeline::*;
 
 use super::claim::WRITES_AT_A_TIME;
 use super::message::{Outgoing, seconds_until};
 use super::record::LedgerRecord;
 use super::{Inner, lock};
-use tollway_pipeline::engine::transition::JobCall;
-use tollway_pipeline::*;
 
 impl Inner {
     pub(super) async fn renew(

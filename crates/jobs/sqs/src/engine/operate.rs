@@ -4,16 +4,16 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use futures_util::{StreamExt, stream};
 use tollway_core::{Name, Timestamp};
+use tollway_pipeline::bounds::PAGE_MAX;
+use tollway_pipeline::engine::checks::within;
+use tollway_pipeline::engine::counters::Kind;
+use tollway_pipeline::*;
 
 use super::claim::WRITES_AT_A_TIME;
 use super::counts::Tally;
 use super::ledger::{Versioned, job_key, jobs_part, key_key, read_record};
 use super::table::{Guard, SORT, Write, Written, read_text};
 use super::{Inner, lock};
-use tollway_pipeline::bounds::PAGE_MAX;
-use tollway_pipeline::engine::checks::within;
-use tollway_pipeline::engine::counters::Kind;
-use tollway_pipeline::*;
 
 impl Inner {
     pub(super) async fn edit(&self, job: JobId, edit: Edit, now: Timestamp) -> Result<Edited, EngineError> {

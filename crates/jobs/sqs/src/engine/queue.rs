@@ -11,13 +11,13 @@ use aws_sdk_sqs::types::{
     QueueAttributeName, SendMessageBatchRequestEntry,
 };
 use tollway_core::{Name, Retry, Span};
+use tollway_pipeline::EngineError;
 
 use super::clients::{Clients, retried};
 use super::delivered::Delivered;
 use super::error::{failed, is_passing, refused, storage};
 use super::lane::{BATCH, BatchAnswer, Lane};
 use super::message::{Incoming, Outgoing};
-use tollway_pipeline::EngineError;
 
 /// How long an entry waits for others. Outputs of several jobs share a request, and so do deletions: at 200 jobs a minute, that
 /// is what keeps requests below one for two jobs.

@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 
 use tollway_core::{Name, Timestamp};
+use tollway_pipeline::bounds::PAGE_MAX;
+use tollway_pipeline::*;
 
 use super::counts::{read_items, sums};
 use super::ledger::{Versioned, dead_part, job_key, jobs_part, key_key, read_id, read_record, sort_of};
 use super::record::LedgerRecord;
 use super::table::{Item, SORT, read_text};
 use super::{Inner, lock};
-use tollway_pipeline::bounds::PAGE_MAX;
-use tollway_pipeline::*;
 
 /// How many items a page may look at to find what matches.
 const LOOKED_AT_MAX: usize = 5 * PAGE_MAX;

@@ -3,13 +3,13 @@
 
 use serde::{Deserialize, Serialize};
 use tollway_core::{Name, Span, Timestamp};
-
-use super::message::Incoming;
 use tollway_pipeline::bounds::EVIDENCE_MAX;
 use tollway_pipeline::engine::transition::{JobCall, Lifecycle, Transition, transition};
 use tollway_pipeline::{
     Attempt, Cause, Change, Claim, Edit, Edited, Evidence, Job, JobId, MOVED_MARK, MOVING_MARK, NewJob, State,
 };
+
+use super::message::Incoming;
 
 /// How many bytes of evidence fit beside the data: an item of DynamoDB has at most 400 KB.
 const EVIDENCE_BYTES_MAX: usize = 120_000;

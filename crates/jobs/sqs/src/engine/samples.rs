@@ -1,13 +1,13 @@
 //! The counts of past minutes and hours.
 
 use tollway_core::{Retry, Timestamp};
+use tollway_pipeline::engine::samples::{HOUR_MICROS, forgotten_before, minute_of};
+use tollway_pipeline::engine::stored::{micros, time};
+use tollway_pipeline::{EngineError, Sample};
 
 use super::Inner;
 use super::error::storage;
 use super::table::{Guard, Item, PART, SORT, Write, read_text, text};
-use tollway_pipeline::engine::samples::{HOUR_MICROS, forgotten_before, minute_of};
-use tollway_pipeline::engine::stored::{micros, time};
-use tollway_pipeline::{EngineError, Sample};
 
 const SAMPLES: &str = "samples";
 const STAGES: &str = "stages";

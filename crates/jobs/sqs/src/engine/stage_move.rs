@@ -7,6 +7,8 @@
 use std::collections::HashMap;
 
 use tollway_core::{Name, Timestamp};
+use tollway_pipeline::engine::counters::Kind;
+use tollway_pipeline::*;
 
 use super::Inner;
 use super::counts::Tally;
@@ -14,9 +16,6 @@ use super::groups::{groups_of, membership};
 use super::ledger::{Versioned, delete_dead, item_of, put_dead, put_key, put_record, read_id};
 use super::record::LedgerRecord;
 use super::table::{Guard, Write, Written};
-use tollway_pipeline::engine::counters::Kind;
-use tollway_pipeline::engine::transition::JobCall;
-use tollway_pipeline::*;
 
 /// A job that can move, and its record in the new stage.
 struct Moving {

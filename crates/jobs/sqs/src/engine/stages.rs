@@ -12,14 +12,14 @@ use aws_sdk_sqs::types::QueueAttributeName;
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 use tollway_core::{Name, Retry, Span, Timestamp};
+use tollway_pipeline::bounds::STAGES_MAX;
+use tollway_pipeline::{EngineError, EngineFault, SqsUrl, StageChange, StageQueues, StageSettings};
 
 use super::Inner;
 use super::clients::retried;
 use super::error::{failed, storage};
 use super::queue::{Queue, StageQueue};
 use super::table::{Guard, Item, PART, SORT, TTL, Write, Written, read_text, text};
-use tollway_pipeline::bounds::STAGES_MAX;
-use tollway_pipeline::{EngineError, EngineFault, SqsUrl, StageChange, StageQueues, StageSettings};
 
 /// The partition of the stages.
 const STAGES: &str = "stages";
@@ -57,9 +57,8 @@ impl Inner {
     /// The same, and the name of the queue of its dead letters.
     fn queue_names(&self, stage: &Name) -> Result<(String, String), EngineError> {
         let known = self.configured(stage);
-        let named = |queue: fn(&StageQueues) -> Option<&String>| known.and_then(queue).map(String::as_str);
-        let (queue, dead) =
-            (named(|known| known.queue.as_ref()), named(|known| known.dead_letter_queue.as_ref()));
+        let queue = known.and_then(|known| known.queue.as_deref());
+        let dead = known.and_then(|known| known.dead_letter_queue.as_deref());
         let (queue, dead) = self.url.queue_names(stage, queue, dead);
         for (name, key) in [(&queue, "queue"), (&dead, "dead_letter_queue")] {
             SqsUrl::check_queue(name).map_err(|why| {

@@ -12,10 +12,10 @@ use aws_sdk_dynamodb::types::{
     ReturnValuesOnConditionCheckFailure, TransactWriteItem, Update,
 };
 use tollway_core::Retry;
+use tollway_pipeline::EngineError;
 
 use super::clients::{Clients, retried};
 use super::error::{failed, refused, storage};
-use tollway_pipeline::EngineError;
 
 /// The names of the key: a partition and a place in it.
 pub(super) const PART: &str = "part";

@@ -4,11 +4,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tollway::Limiter;
 use tollway_core::{Name, Span, Timestamp};
+use tollway_pipeline::run::{OwnEvents, RunError, Runner};
+use tollway_pipeline::{Engine, EngineError, PipelineConfig};
 
 use super::event::{BatchFailures, SqsEvent, SqsRecord};
 use crate::SqsEngine;
-use tollway_pipeline::run::{OwnEvents, RunError, Runner};
-use tollway_pipeline::{Engine, EngineError, PipelineConfig};
 
 /// How long before the end of its time a function gives back what it has not begun.
 pub const RETURN_BEFORE: Span = Span::from_secs(10);
