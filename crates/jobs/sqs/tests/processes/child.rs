@@ -227,7 +227,7 @@ impl Enqueuer {
 async fn start(plan: &Plan, engine: Arc<dyn Engine>, limiter: Limiter) -> Runner {
     let sole = !plan.jobs.starts_with("postgres:") && !plan.jobs.starts_with("sqs:");
     let mut builder = Runner::builder(engine, limiter.clone())
-        .guard(GuardProgram { program: env!("CARGO_BIN_EXE_pipeline-guard").into() })
+        .guard(GuardProgram { program: env!("CARGO_BIN_EXE_processes-guard").into() })
         // Most attempts may be crashes here, and that is no reason to pause a stage.
         .alarms(AlarmRules { attempts_min: u64::MAX, ..AlarmRules::default() }, Arc::new(LogSink))
         .worker(&plan.worker);

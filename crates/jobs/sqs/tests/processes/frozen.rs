@@ -43,7 +43,7 @@ fn runner() {
     runtime.block_on(async {
         let engine = Arc::new(SqliteEngine::open(&folder.join("jobs.db")).unwrap());
         let mut builder = Runner::builder(engine, Limiter::builder().build())
-            .guard(GuardProgram { program: env!("CARGO_BIN_EXE_pipeline-guard").into() });
+            .guard(GuardProgram { program: env!("CARGO_BIN_EXE_processes-guard").into() });
         for name in STAGES {
             let handler = match name {
                 "http" => HandlerConfig::Http(HttpConfig::new(std::env::var(URL).unwrap())),
