@@ -4,7 +4,7 @@ use std::path::Path;
 
 use tollway_core::{Name, Timestamp};
 use tollway_pipeline::{
-    Change, Compaction, Engine, EngineFault, EngineUrl, Filter, NewJob, SqliteEngine, State,
+    Change, Compaction, Engine, EngineFault, EngineOpener, EngineUrl, Filter, NewJob, SqliteEngine, State,
 };
 
 const MIB: u64 = 1 << 20;
@@ -111,7 +111,8 @@ async fn file_of_an_owner_that_does_not_answer_is_read_and_not_written() {
     owner.enqueue(vec![new("1"), new("2")], at(0)).await.unwrap();
     let mut why = None;
     let url = EngineUrl::parse(&format!("sqlite:{}", file.display())).unwrap();
-    let engine = url.open_beside(false, |error| why = Some(error.clone())).await.unwrap();
+    let engine =
+        EngineOpener::default().open_beside(&url, false, |error| why = Some(error.clone())).await.unwrap();
     let why = why.unwrap();
     let pid = format!("process {}", std::process::id());
     assert!(why.message.contains(&pid) && why.message.contains("kill -CONT"), "{why}");
