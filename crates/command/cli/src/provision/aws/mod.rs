@@ -29,8 +29,8 @@ use std::io::{self, BufRead, IsTerminal, Read, Write};
 use serde_json::Value;
 
 use self::error::ProvisionError;
-use self::report::{self, Done, State, Step};
-use self::resources::{self, Resource, Wanted};
+use self::report::{Done, State, Step};
+use self::resources::{Resource, Wanted};
 use super::AwsArguments;
 use crate::context::{Context, WholeConfig};
 use crate::failure::{Exit, Failure};
