@@ -42,7 +42,7 @@ pub(crate) fn all(config: &Config) -> Vec<Finding> {
     let is_redis = matches!(config.store(), Some(StoreUrl::Redis(_)));
     let policies = config.policies().iter().flat_map(|policy| {
         let idle = policies::idle_bound(policy).into_iter().chain(policies::idle_slot(policy));
-        let idle = idle.filter(|_| !is_redis);
+        let idle = idle.filter(move |_| !is_redis);
         policies::look_at(policy, called.contains(policy.name())).into_iter().chain(idle)
     });
     let apis = config.apis().iter().flat_map(|api| {
