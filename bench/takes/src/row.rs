@@ -72,10 +72,10 @@ pub(crate) static ROWS: [Row; 9] = [
             granted(limits.handle.try_take().subject(visit.subject).id(visit.id).now())
         })
     },
-    // A thousand ids of each subject are remembered at the end of a full run.
+    // A thousand ids of each subject are remembered at the end of a run with two threads, the most that an account keeps.
     Row {
         ids: true,
-        subjects: 20,
+        subjects: 40,
         ..Row::new("many-ids", &[PLENTY], |limits, visit| {
             granted(limits.handle.try_take().subject(visit.subject).id(visit.id).now())
         })

@@ -5,10 +5,11 @@
 use serde::{Deserialize, Serialize};
 
 use crate::algorithm::Meter;
-use crate::bounds::{CALL_IDS_MAX, ORPHANS_MAX, REFUNDS_MAX};
+use crate::bounds::{ORPHANS_MAX, REFUNDS_MAX};
 use crate::feedback::Cap;
 use crate::meters::Meters;
-use crate::{CallId, Cost, PermitId, Policy, Timestamp};
+use crate::remembered_calls::RememberedCalls;
+use crate::{Cost, PermitId, Policy, Timestamp};
 
 /// The state of one policy for one subject.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -41,7 +42,7 @@ pub struct Extra {
     /// The state before the last booking, while nothing has changed since.
     pub undo: Option<Undo>,
     /// Granted takes by the caller's id, so that a repeated one counts once.
-    pub calls: Vec<RememberedCall>,
+    pub calls: RememberedCalls,
     /// Permits settled or returned over a protocol that can repeat a message.
     pub refunds: Vec<Refund>,
     /// Meters of limits that this policy lacks but another process's or an earlier config has.
@@ -67,31 +68,6 @@ pub struct Undo {
     pub frontier: Timestamp,
     /// The limit that set that frontier.
     pub frontier_limit: u8,
-}
-
-/// A take that was granted under a caller's id.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct RememberedCall {
-    /// The caller's id.
-    pub id: CallId,
-    /// A hash of the charges, to detect the same id with other charges.
-    pub asked: u64,
-    /// The grant.
-    pub grant: RememberedGrant,
-    /// Until when the id is remembered.
-    pub expires: Timestamp,
-}
-
-/// The grant of a take under a caller's id.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[allow(missing_docs, reason = "the fields of `Booking` and `Decision` of the same names")]
-pub struct RememberedGrant {
-    pub permit: PermitId,
-    pub granted_at: Timestamp,
-    pub at: Timestamp,
-    pub good_until: Timestamp,
-    #[serde(default)]
-    pub would_deny: u16,
 }
 
 /// A permit that was settled or returned.
@@ -153,6 +129,11 @@ impl Account {
         self.extra.as_ref().map_or(0, |extra| usize::from(extra.frontier_limit))
     }
 
+    /// Whether it holds nothing but windows and buckets, as packed accounts do.
+    pub fn packs(&self) -> bool {
+        self.extra.is_none() && self.meters.iter().all(|meter| meter.state.packs())
+    }
+
     /// Whether the meters match the limits of `policy` in order and kind.
     #[inline]
     pub(crate) fn fits(&self, policy: &Policy) -> bool {
@@ -210,9 +191,15 @@ impl Account {
     pub(crate) fn record_debit(&mut self, now: Timestamp, meters_expire: Timestamp, policy: &Policy) {
         self.seen = now;
         self.expires = meters_expire.max(now);
-        if self.extra.is_some() {
-            self.drop_past();
-            self.update_expiry(policy);
+        match &self.extra {
+            None => {}
+            Some(extra) if extra.has_only_calls() => {
+                self.expires = self.expires.max(extra.calls.last_expires());
+            }
+            Some(_) => {
+                self.drop_past();
+                self.update_expiry(policy);
+            }
         }
     }
 
@@ -276,7 +263,9 @@ impl Account {
     }
 
     pub(crate) fn drop_empty_extra(&mut self) {
-        if self.extra.as_deref() == Some(&Extra::default()) {
+        // Remembered ids are what an extra has most often.
+        let empty = |extra: &Extra| extra.calls.is_empty() && *extra == Extra::default();
+        if self.extra.as_deref().is_some_and(empty) {
             self.extra = None;
         }
     }
@@ -288,19 +277,14 @@ impl Account {
 }
 
 impl Extra {
-    /// The grant under this id, if it is still remembered.
-    pub(crate) fn call(&self, id: &CallId, now: Timestamp) -> Option<&RememberedCall> {
-        self.calls.iter().find(|call| call.id == *id && call.expires > now)
-    }
-
-    /// Whether one more id can be remembered.
-    pub(crate) fn has_room_for_call(&self, now: Timestamp) -> bool {
-        self.calls.len() < CALL_IDS_MAX || self.calls.iter().any(|call| call.expires <= now)
-    }
-
-    pub(crate) fn remember_call(&mut self, call: RememberedCall, now: Timestamp) {
-        self.calls.retain(|known| known.expires > now);
-        self.calls.push(call);
+    /// Whether it holds nothing but remembered ids, as most do.
+    fn has_only_calls(&self) -> bool {
+        let Self { frontier, frontier_limit, held_until, caps, undo, calls, refunds, orphans, .. } = self;
+        let times = [*frontier, *held_until, self.reset_at, self.reset_expires];
+        !calls.is_empty()
+            && times == [Timestamp::EPOCH; 4]
+            && *frontier_limit == 0
+            && (undo.is_none() && caps.is_empty() && refunds.is_empty() && orphans.is_empty())
     }
 
     /// Remembers that a permit was refunded, unless it is remembered already or there is no room.
@@ -326,12 +310,11 @@ impl Extra {
 
     /// When the last of its entries expires.
     pub(crate) fn expires_at(&self) -> Timestamp {
-        let calls = self.calls.iter().map(|call| call.expires);
         let refunds = self.refunds.iter().map(|refund| refund.expires);
         let orphans = self.orphans.iter().map(|orphan| orphan.expires);
         let caps = self.caps.iter().map(|cap| cap.until);
-        let ends = [self.reset_expires, self.held_until];
-        calls.chain(refunds).chain(orphans).chain(caps).chain(ends).max().unwrap_or(Timestamp::EPOCH)
+        let ends = [self.reset_expires, self.held_until, self.calls.last_expires()];
+        refunds.chain(orphans).chain(caps).chain(ends).max().unwrap_or(Timestamp::EPOCH)
     }
 }
 

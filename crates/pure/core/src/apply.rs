@@ -1,16 +1,13 @@
 //! Applies one operation to its accounts. Every store calls this while it holds them.
 
-use smallvec::SmallVec;
-
-use crate::account::{RememberedCall, RememberedGrant};
-use crate::bounds::{CALL_ID_REMEMBERED, CHARGES_PER_TAKE_MAX};
+use crate::bounds::CHARGES_PER_TAKE_MAX;
 use crate::correct::{done, free_slots, give_back, renew, reset, settle};
-use crate::decide::{decide, read_all};
+use crate::decide::read_all;
 use crate::decision::{Decision, Refusal, TakeOutcome};
 use crate::feedback::learn;
-use crate::fingerprint::Fingerprint;
 use crate::store::{Begun, Outcome, Settled};
-use crate::{Account, Action, Booking, CallId, Charge, Operation, PermitId, Terms, Timestamp};
+use crate::take_once::take;
+use crate::{Account, Action, Booking, CallId, Charge, Operation, Terms, Timestamp};
 
 /// The outcome of an operation, and whether the store must write the accounts.
 #[derive(Clone, Debug, PartialEq)]
@@ -112,72 +109,6 @@ fn try_apply(operation: &Operation, accounts: &mut [Account], now: Timestamp) ->
     Ok(Applied { outcome, changed })
 }
 
-/// A take, counted once if the caller gave it an id.
-fn take(
-    charges: &[Charge],
-    accounts: &mut [Account],
-    terms: &Terms,
-    now: Timestamp,
-) -> Result<Decision, Refusal> {
-    let Some(call) = &terms.call else { return decide(charges, accounts, terms, now) };
-    let keeper = first_in_key_order(charges);
-    let asked = fingerprint(charges);
-    let known_at = accounts.iter().fold(now, |now, account| now.max(account.seen));
-    if let Some(extra) = accounts.get(keeper).and_then(|account| account.extra.as_deref()) {
-        if let Some(known) = extra.call(call, known_at) {
-            let grant = known.grant;
-            return if known.asked != asked {
-                Err(Refusal::IdReused(call.to_string()))
-            } else if !holds_all_slots(charges, accounts, grant.permit, known_at) {
-                Err(Refusal::CallOver(call.to_string()))
-            } else {
-                Ok(repeat(grant, charges, accounts, terms, known_at))
-            };
-        }
-        if !extra.has_room_for_call(known_at) {
-            return Err(Refusal::TooManyIds);
-        }
-    }
-    let decision = decide(charges, accounts, terms, now)?;
-    if let (Some(booking), Some((charge, account))) =
-        (decision.booking(), charges.get(keeper).zip(accounts.get_mut(keeper)))
-    {
-        let Booking { permit, granted_at, at, good_until } = *booking;
-        let would_deny = decision.would_deny;
-        let grant = RememberedGrant { permit, granted_at, at, good_until, would_deny };
-        let expires = decision.now.plus(CALL_ID_REMEMBERED);
-        let call = RememberedCall { id: call.clone(), asked, grant, expires };
-        account.advance_to(&charge.policy, decision.now);
-        account.extra_mut().remember_call(call, decision.now);
-        account.update_expiry(&charge.policy);
-    }
-    Ok(decision)
-}
-
-/// Whether a permit still holds every slot it was granted; true for policies without slots.
-fn holds_all_slots(charges: &[Charge], accounts: &[Account], permit: PermitId, now: Timestamp) -> bool {
-    charges.iter().zip(accounts).filter(|(charge, _)| !charge.policy.shadow()).all(|(charge, account)| {
-        let mut meters = charge.policy.limits().iter().zip(&*account.meters);
-        meters.all(|(limit, meter)| !limit.has_slots() || limit.holds_slot(meter, permit, now))
-    })
-}
-
-fn repeat(
-    grant: RememberedGrant,
-    charges: &[Charge],
-    accounts: &[Account],
-    terms: &Terms,
-    now: Timestamp,
-) -> Decision {
-    let RememberedGrant { permit, granted_at, at, good_until, would_deny } = grant;
-    let outcome = TakeOutcome::Granted(Booking { permit, granted_at, at, good_until });
-    let mut decision = Decision { repeated: true, would_deny, ..Decision::new(now, outcome) };
-    if terms.readings {
-        decision.charges = read_all(charges, accounts, now);
-    }
-    decision
-}
-
 /// Costs nothing while the permit is good. Too late, or granted under a rate that was cut since, it takes again at the back
 /// of the queue: once, however often it is repeated. A vendor's hold delays it.
 fn begin(
@@ -257,24 +188,4 @@ fn check_charges(charges: &[Charge]) -> Result<(), Refusal> {
         }
     }
     Ok(())
-}
-
-/// Which account remembers a take's id: the same one for every order of the charges.
-pub(crate) fn first_in_key_order(charges: &[Charge]) -> usize {
-    let keys =
-        charges.iter().enumerate().map(|(index, charge)| ((charge.policy.name(), &charge.subject), index));
-    keys.min().map_or(0, |(_, index)| index)
-}
-
-/// A hash of the charges, the same for every order of them.
-fn fingerprint(charges: &[Charge]) -> u64 {
-    let mut in_key_order: SmallVec<[&Charge; 4]> = charges.iter().collect();
-    in_key_order.sort_unstable_by_key(|charge| (charge.policy.name(), &charge.subject));
-    let with_charge = |print: Fingerprint, charge: &&Charge| {
-        let print = print.text(charge.policy.name().as_str()).text(charge.subject.as_str());
-        charge
-            .amounts()
-            .fold(print, |print, (limit, amount)| print.number(limit.identity().into()).number(amount))
-    };
-    in_key_order.iter().fold(Fingerprint::new(), with_charge).finish()
 }

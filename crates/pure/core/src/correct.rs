@@ -2,10 +2,10 @@
 
 use crate::account::{Refund, RefundMemory};
 use crate::algorithm::Correction;
-use crate::apply::first_in_key_order;
 use crate::bounds::REFUND_REMEMBERED;
 use crate::decision::Refusal;
 use crate::store::Settled;
+use crate::take_once::first_in_key_order;
 use crate::{Account, Booking, Charge, Cost, Limit, PermitId, Policy, Span, Timestamp};
 
 /// Corrects the cost of a finished call to the actual one, and frees its slots.
@@ -194,7 +194,7 @@ fn correct_account(
 /// Forgets the caller's id of a returned permit, so that the same id takes again.
 fn forget_call(account: &mut Account, permit: PermitId) {
     if let Some(extra) = &mut account.extra {
-        extra.calls.retain(|call| call.grant.permit != permit);
+        extra.calls.forget(permit);
         account.drop_empty_extra();
     }
 }

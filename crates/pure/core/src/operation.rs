@@ -19,6 +19,17 @@ pub struct Charge {
     pub cost: Option<Cost>,
 }
 
+/// A charge of the fast path, which owns nothing. The subject need not be valid: the slow path refuses an invalid one.
+#[derive(Clone, Copy, Debug)]
+pub struct FastCharge<'a> {
+    /// The policy.
+    pub policy: &'a Policy,
+    /// The subject it counts for.
+    pub subject: &'a str,
+    /// What the call takes.
+    pub cost: &'a Cost,
+}
+
 /// The charges of one operation. Nearly every operation has one, which is kept inline.
 pub type Charges = SmallVec<[Charge; 1]>;
 
@@ -137,6 +148,12 @@ impl Charge {
     #[inline]
     pub fn cost(&self) -> &Cost {
         self.cost.as_ref().unwrap_or(self.policy.default_cost())
+    }
+
+    /// The same for the fast path.
+    #[inline]
+    pub fn fast(&self) -> FastCharge<'_> {
+        FastCharge { policy: &self.policy, subject: self.subject.as_str(), cost: self.cost() }
     }
 
     /// Each limit of the policy with the amount the charge takes from it.

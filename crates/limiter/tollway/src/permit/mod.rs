@@ -98,6 +98,12 @@ impl Permit {
         }
     }
 
+    /// Whether the store must remember refunds of it.
+    pub(crate) fn remembering_refunds(mut self, remember: bool) -> Self {
+        self.remember = remember;
+        self
+    }
+
     /// The permit of a take that was paid from a lease.
     pub(crate) fn leased(charges: BoundCharges, booking: Booking) -> Self {
         let decision = Decision::new(booking.granted_at, TakeOutcome::Granted(booking));

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arc_swap::ArcSwap;
+use foldhash::fast::RandomState;
 use tollway_core::{Limit, LimitError, Name, Policy, Setting, Timestamp, nearest};
 
 use crate::TakeError;
@@ -14,7 +15,7 @@ use crate::take::bound_policy::BoundPolicy;
 /// The policies in force. Accounts are keyed by policy and limit names, so replacing policies loses no usage.
 pub(crate) struct Registry {
     state: Arc<LimiterState>,
-    policies: ArcSwap<HashMap<Name, Arc<BoundPolicy>>>,
+    policies: ArcSwap<HashMap<Name, Arc<BoundPolicy>, RandomState>>,
     /// Incremented by every replacement, so that a handle detects cheaply that it is out of date.
     generation: AtomicU64,
     /// What they are made of. The lock serialises replacements by the file watch, the program and the store.

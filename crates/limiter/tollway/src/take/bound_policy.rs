@@ -4,7 +4,8 @@ use std::cell::Cell;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::{Arc, OnceLock};
 
-use tollway_core::{Cost, FastDecision, PermitId, Policy, Reading};
+use smallvec::SmallVec;
+use tollway_core::{CallId, Charge, Cost, FastCharge, FastDecision, PermitId, Policy, Reading};
 use tollway_memory::KeptDenial;
 
 use crate::incident::recent_grants::RecentGrants;
@@ -95,6 +96,44 @@ impl BoundPolicy {
         };
         self.count(decided.as_ref(), subject, cost.unwrap_or(policy.default_cost()));
         decided
+    }
+
+    /// The same for a take with an id; only in memory.
+    pub(crate) fn decide_fast_once(
+        &self,
+        subject: &str,
+        cost: &Cost,
+        call: &CallId,
+        permit: PermitId,
+    ) -> Option<FastDecision> {
+        if self.stopped.is_some() {
+            return None;
+        }
+        let charge = FastCharge { policy: &self.policy, subject, cost };
+        let decided = self.state.memory.as_ref()?.decide_fast_once(charge, call, permit);
+        self.count(decided.as_ref(), subject, cost);
+        decided
+    }
+
+    /// The same for a take under this and other policies; only in memory, and only a grant.
+    pub(crate) fn grant_fast_together(
+        &self,
+        subject: &str,
+        cost: &Cost,
+        others: &[(Charge, Arc<Self>)],
+    ) -> Option<FastDecision> {
+        if self.stopped.is_some() || others.iter().any(|(_, bound)| bound.stopped.is_some()) {
+            return None;
+        }
+        let first = FastCharge { policy: &self.policy, subject, cost };
+        let others_fast = others.iter().map(|(charge, _)| charge.fast());
+        let charges: SmallVec<[FastCharge<'_>; 4]> = std::iter::once(first).chain(others_fast).collect();
+        let granted = self.state.memory.as_ref()?.grant_fast_together(&charges);
+        self.count(granted.as_ref(), subject, cost);
+        for (charge, bound) in others {
+            bound.count(granted.as_ref(), charge.subject.as_str(), charge.cost());
+        }
+        granted
     }
 
     /// The same, with a reading of every limit afterwards; only in memory.

@@ -9,14 +9,15 @@ use std::time::Duration;
 
 use smallvec::SmallVec;
 use tollway_core::{
-    Answer, CallId, Charge, ChargeStatus, Cost, FastDecision, NewAccounts, Span, StoreResult, Subject, Terms,
+    Answer, CallId, Charge, ChargeStatus, Cost, FastDecision, NewAccounts, PermitId, Span, StoreResult,
+    Subject, Terms,
 };
 
 use crate::background::InFlight;
 use crate::metrics::count;
 use crate::take::bound_charges::BoundCharges;
 use crate::take::bound_policy::{BoundPolicy, BoundRef, next_permit};
-use crate::take::granted::{Granted, Taken};
+use crate::take::granted::{FastGrant, Granted, Taken};
 use crate::take::pending_take::{Attempt, PendingTake};
 use crate::take::waiting::wait_for_permit;
 use crate::{Denied, Limiter, Permit, TakeError};
@@ -56,12 +57,15 @@ pub struct Take<'l, Mode> {
     mode: PhantomData<Mode>,
 }
 
+/// What most takes do without.
 #[derive(Default)]
-struct Extras {
-    /// The charges named after the first.
-    charges: Vec<(Charge, Arc<BoundPolicy>)>,
+pub(crate) struct Extras {
+    /// The charges named after the first, each with its bound policy.
+    pub(crate) charges: SmallVec<[(Charge, Arc<BoundPolicy>); 1]>,
     max_wait: Option<Span>,
     call: Option<CallId>,
+    /// Drawn for a take with an id: the store remembers both.
+    pub(crate) permit: Option<PermitId>,
 }
 
 impl<'l, Mode> Take<'l, Mode> {
@@ -259,7 +263,10 @@ impl<'l> Take<'l, Tries> {
 
     /// The fast path, where it applies; otherwise nothing has happened.
     fn decide_fast(self) -> Result<Taken<'l>, Self> {
-        let (Ok(bound), None) = (&self.bound, &self.extras) else { return Err(self) };
+        if self.extras.is_some() {
+            return self.decide_with_extras();
+        }
+        let Ok(bound) = &self.bound else { return Err(self) };
         if self.readings {
             return self.decide_and_read();
         }
@@ -273,11 +280,45 @@ impl<'l> Take<'l, Tries> {
         match (self.bound, decided) {
             (Err(error), _) => Err(Self { bound: Err(error), ..self }),
             (Ok(bound), FastDecision::Granted { now, good_until }) => {
-                Ok(Taken::Granted(Granted::fast(bound, self.subject, self.cost, now, good_until)))
+                let (subject, cost) = (self.subject, self.cost);
+                let fast = FastGrant { bound, subject, cost, now, good_until, extras: None };
+                Ok(Taken::Granted(Granted::fast(fast)))
             }
             (Ok(bound), denied @ FastDecision::Denied { .. }) => {
                 Ok(Taken::Denied(Denied::fast(bound.into_arc(), denied)))
             }
+        }
+    }
+
+    /// The same with an id, or under several policies; not with both.
+    #[inline(never)]
+    fn decide_with_extras(mut self) -> Result<Taken<'l>, Self> {
+        let (Ok(bound), Some(extras), false, NewAccounts::Make) =
+            (&self.bound, &mut self.extras, self.readings, self.new_accounts)
+        else {
+            return Err(self);
+        };
+        let cost = self.cost.as_ref().unwrap_or(bound.policy.default_cost());
+        let decided = match (&extras.call, &*extras.charges) {
+            (Some(call), []) => {
+                let permit = *extras.permit.insert(next_permit());
+                bound.decide_fast_once(self.subject, cost, call, permit)
+            }
+            (None, others @ [_, ..]) => bound.grant_fast_together(self.subject, cost, others),
+            _ => None,
+        };
+        match (decided, self) {
+            (
+                Some(FastDecision::Granted { now, good_until }),
+                Self { bound: Ok(bound), subject, cost, extras, .. },
+            ) => {
+                let fast = FastGrant { bound, subject, cost, now, good_until, extras };
+                Ok(Taken::Granted(Granted::fast(fast)))
+            }
+            (Some(denied), Self { bound: Ok(bound), .. }) => {
+                Ok(Taken::Denied(Denied::fast(bound.into_arc(), denied)))
+            }
+            (_, take) => Err(take),
         }
     }
 

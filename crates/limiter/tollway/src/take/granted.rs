@@ -8,6 +8,7 @@ use tollway_core::{Booking, ChargeStatus, Cost, Decision, Subject, TakeOutcome, 
 
 use crate::take::bound_charges::BoundCharges;
 use crate::take::bound_policy::{BoundPolicy, BoundRef, next_permit};
+use crate::take::builder::Extras;
 use crate::{Denied, Permit};
 
 /// The outcome of a take that does not wait. A denial is an outcome, not an error.
@@ -71,17 +72,19 @@ enum Kind<'a> {
         now: Timestamp,
         good_until: Timestamp,
     },
-    /// The same for a policy looked up for this take, or with a cost.
-    Fast(Fast<'a>),
+    /// The same for a policy looked up for this take, with a cost, an id or further policies.
+    Fast(FastGrant<'a>),
     Owned(Box<Permit>),
 }
 
-struct Fast<'a> {
-    bound: BoundRef<'a>,
-    subject: &'a str,
-    cost: Option<Cost>,
-    now: Timestamp,
-    good_until: Timestamp,
+/// What a permit is made of when it is picked up.
+pub(crate) struct FastGrant<'a> {
+    pub(crate) bound: BoundRef<'a>,
+    pub(crate) subject: &'a str,
+    pub(crate) cost: Option<Cost>,
+    pub(crate) now: Timestamp,
+    pub(crate) good_until: Timestamp,
+    pub(crate) extras: Option<Box<Extras>>,
 }
 
 impl<'a> Granted<'a> {
@@ -95,14 +98,8 @@ impl<'a> Granted<'a> {
         Self(Kind::Borrowed { bound, subject, now, good_until })
     }
 
-    pub(crate) fn fast(
-        bound: BoundRef<'a>,
-        subject: &'a str,
-        cost: Option<Cost>,
-        now: Timestamp,
-        good_until: Timestamp,
-    ) -> Self {
-        Self(Kind::Fast(Fast { bound, subject, cost, now, good_until }))
+    pub(crate) fn fast(grant: FastGrant<'a>) -> Self {
+        Self(Kind::Fast(grant))
     }
 
     pub(crate) fn owned(permit: Permit) -> Self {
@@ -143,28 +140,38 @@ impl<'a> Granted<'a> {
 
     /// Picks the permit up: to begin, settle or give back, and to keep while the call runs.
     pub fn permit(self) -> Permit {
-        let (bound, subject, cost, now, good_until) = match self.0 {
-            Kind::Owned(permit) => return *permit,
+        match self.0 {
+            Kind::Owned(permit) => *permit,
             Kind::Borrowed { bound, subject, now, good_until } => {
-                (Arc::clone(bound), subject, None, now, good_until)
+                let bound = BoundRef::Borrowed(bound);
+                FastGrant { bound, subject, cost: None, now, good_until, extras: None }.into_permit()
             }
-            Kind::Fast(Fast { bound, subject, cost, now, good_until }) => {
-                (bound.into_arc(), subject, cost, now, good_until)
-            }
-        };
+            Kind::Fast(grant) => grant.into_permit(),
+        }
+    }
+}
+
+impl FastGrant<'_> {
+    fn into_permit(self) -> Permit {
+        let Self { bound, subject, cost, now, good_until, extras } = self;
         // The account was found under this subject, so it is a valid one.
         let subject = Subject::new(subject).unwrap_or_default();
-        let booking = Booking { permit: next_permit(), granted_at: now, at: now, good_until };
+        let of_id = extras.as_ref().and_then(|extras| extras.permit);
+        let permit = of_id.unwrap_or_else(next_permit);
+        let booking = Booking { permit, granted_at: now, at: now, good_until };
         let leased = bound.leases.is_some();
-        let charges = BoundCharges::one(bound, subject, cost);
-        Permit::fast(charges, Decision::new(now, TakeOutcome::Granted(booking)), booking, leased).recorded()
+        let mut charges = BoundCharges::one(bound.into_arc(), subject, cost);
+        let others = extras.into_iter().flat_map(|extras| extras.charges);
+        others.for_each(|(charge, bound)| charges.push(charge, bound));
+        let decision = Decision::new(now, TakeOutcome::Granted(booking));
+        Permit::fast(charges, decision, booking, leased).remembering_refunds(of_id.is_some()).recorded()
     }
 }
 
 impl fmt::Debug for Granted<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
-            Kind::Borrowed { now, good_until, .. } | Kind::Fast(Fast { now, good_until, .. }) => {
+            Kind::Borrowed { now, good_until, .. } | Kind::Fast(FastGrant { now, good_until, .. }) => {
                 f.debug_struct("Granted").field("now", now).field("good_until", good_until).finish()
             }
             Kind::Owned(permit) => f.debug_tuple("Granted").field(permit).finish(),

@@ -73,6 +73,13 @@ impl Limit {
     }
 }
 
+impl State {
+    /// Whether it is a window or a bucket, which fit a packed account.
+    pub(crate) fn packs(&self) -> bool {
+        matches!(self, Self::Window(_) | Self::Bucket(_))
+    }
+}
+
 /// Each accessor returns `None` for a state of another kind.
 impl State {
     #[inline]
@@ -160,8 +167,8 @@ mod tests {
     use crate::algorithm::{Advance, Correction};
     use crate::store::Outcome;
     use crate::{
-        Account, Action, Charge, Operation, Packed, PackedMany, PermitId, Policy, Span, Subject, Terms,
-        apply, decide_fast,
+        Account, Action, Charge, Operation, Packed, PackedSix, PackedSixteen, PermitId, Policy, Span,
+        Subject, Terms, apply, decide_fast,
     };
     use std::sync::Arc;
 
@@ -225,7 +232,10 @@ mod tests {
                 assert_eq!(packed.decide_fast(&policy, cost, NOW), None, "{policy:?}");
                 assert_eq!(Packed::pack(&account), Some(packed));
             }
-            if let Some(mut packed) = PackedMany::pack(&account, policy.key()) {
+            if let Some(mut packed) = PackedSix::pack(&account, policy.key()) {
+                assert_eq!(packed.decide_fast(policy.key(), &policy, cost, NOW), None, "{policy:?}");
+            }
+            if let Some(mut packed) = PackedSixteen::pack(&account, policy.key()) {
                 assert_eq!(packed.decide_fast(policy.key(), &policy, cost, NOW), None, "{policy:?}");
             }
         }

@@ -1,27 +1,31 @@
-//! An account of several windows and buckets packed into 96 bytes: two cache lines with its key.
+//! An account of several windows and buckets packed beside its key: up to six in 96 bytes, up to sixteen in 240.
 
 use super::Expiry;
 use super::meter::{MeterDebit, PackedMeter};
 use crate::algorithm::Meter;
+use crate::bounds::LIMITS_PER_POLICY_MAX;
 use crate::decide::deny_meters;
 use crate::decision::{FastDecision, Reading};
 use crate::{Account, Cost, Policy, PolicyKey, Span, Timestamp};
 
-/// The most meters that fit.
-const METERS_MAX: usize = 6;
+/// Up to six meters: nearly every account of several limits.
+pub type PackedSix = PackedMany<6>;
 
-/// A packed account of up to six windows and buckets and nothing else.
+/// The meters of any policy.
+pub type PackedSixteen = PackedMany<LIMITS_PER_POLICY_MAX>;
+
+/// A packed account of up to `METERS` windows and buckets and nothing else.
 ///
 /// It does not store the meters' identities: the caller must keep the [`PolicyKey`] it was packed with.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct PackedMany {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PackedMany<const METERS: usize> {
     seen: Timestamp,
     expires: Expiry,
     /// Each meter's second number, and the low and high bits of its first: 48 bits suffice for nearly all.
     /// Only as many entries as the policy has limits are used.
-    seconds: [u64; METERS_MAX],
-    lows: [u32; METERS_MAX],
-    highs: [u16; METERS_MAX],
+    seconds: [u64; METERS],
+    lows: [u32; METERS],
+    highs: [u16; METERS],
 }
 
 /// The memory of one meter.
@@ -34,7 +38,8 @@ struct MeterCell<'a> {
 /// One of the meters has no room.
 struct Full;
 
-const _: () = assert!(size_of::<PackedMany>() == 96, "two cache lines with its key");
+const _: () = assert!(size_of::<PackedSix>() == 96, "two cache lines with its key");
+const _: () = assert!(size_of::<PackedSixteen>() == 240, "five cache lines with its key");
 
 impl MeterCell<'_> {
     #[inline(always)]
@@ -58,16 +63,40 @@ fn meter_of(second: u64, low: u32, high: u16) -> PackedMeter {
     PackedMeter::of_numbers(u64::from(high) << 32 | u64::from(low), second)
 }
 
-impl PackedMany {
+// Of each size, so that they are compiled here: stores would compile a generic one without the functions that it calls.
+macro_rules! decide_fast {
+    ($($type:ty),*) => {$(
+        impl $type {
+            /// The same as [`decide_fast`](crate::decide_fast), in place, with the key it was packed with.
+            #[inline(never)]
+            pub fn decide_fast(
+                &mut self,
+                key: &PolicyKey,
+                policy: &Policy,
+                cost: &Cost,
+                now: Timestamp,
+            ) -> Option<FastDecision> {
+                self.decide(key, policy, cost, now)
+            }
+        }
+    )*};
+}
+decide_fast!(PackedSix, PackedSixteen);
+
+impl<const METERS: usize> PackedMany<METERS> {
+    /// How many meters fit.
+    pub const METERS: usize = METERS;
+
     /// Packs the account, if it fits and its meters are those of the policy with this key.
     pub fn pack(account: &Account, key: &PolicyKey) -> Option<Self> {
         let identities = account.meters.iter().map(|meter| meter.identity);
-        let fits = account.extra.is_none() && account.meters.len() <= METERS_MAX;
+        let fits = account.extra.is_none() && account.meters.len() <= METERS;
         if !fits || !identities.eq(key.identities().iter().copied()) {
             return None;
         }
+        let (seconds, lows, highs) = ([0; METERS], [0; METERS], [0; METERS]);
         let mut packed =
-            Self { seen: account.seen, expires: Expiry::new(account.expires)?, ..Self::default() };
+            Self { seen: account.seen, expires: Expiry::new(account.expires)?, seconds, lows, highs };
         for (meter, cell) in account.meters.iter().zip(packed.cells()) {
             cell.put(PackedMeter::pack(&meter.state)?)?;
         }
@@ -78,6 +107,11 @@ impl PackedMany {
     pub fn unpack(&self, key: &PolicyKey) -> Account {
         let meters = self.meters(key.identities()).collect();
         Account { seen: self.seen, expires: self.expires(), meters, extra: None }
+    }
+
+    /// The newest clock reading that a change has recorded.
+    pub fn seen(&self) -> Timestamp {
+        self.seen
     }
 
     /// When the account may be deleted.
@@ -92,9 +126,8 @@ impl PackedMany {
         policy.limits().iter().zip(meters).map(move |(limit, meter)| limit.read(&meter, seen, at))
     }
 
-    /// The same as [`decide_fast`](crate::decide_fast), in place, with the key it was packed with.
-    #[inline(never)]
-    pub fn decide_fast(
+    #[inline(always)]
+    fn decide(
         &mut self,
         key: &PolicyKey,
         policy: &Policy,
@@ -151,7 +184,7 @@ impl PackedMany {
         identities.iter().zip(self.packed_meters()).map(meter)
     }
 
-    fn packed_meters(&self) -> impl Iterator<Item = PackedMeter> + Clone + use<> {
+    fn packed_meters(&self) -> impl Iterator<Item = PackedMeter> + Clone + use<METERS> {
         let numbers = self.seconds.into_iter().zip(self.lows).zip(self.highs);
         numbers.map(|((second, low), high)| meter_of(second, low, high))
     }
@@ -172,13 +205,23 @@ mod tests {
     use crate::{Charge, PermitId, Subject, decide_fast};
     use proptest::prelude::*;
 
-    const LIMITS: [&str; 6] = [
+    const LIMITS: [&str; 16] = [
         "7 / second",
         "30 tokens / minute",
         "40 / 90 seconds from first call",
         "50 tokens / 3 minutes bucket",
         "11 / 7 seconds bucket burst 13",
         "2M bytes / second bucket",
+        "60 / 2 minutes",
+        "70 tokens / 5 minutes",
+        "31 / 20 seconds from first call",
+        "80 tokens / 4 minutes bucket",
+        "17 / 9 seconds bucket burst 19",
+        "3M bytes / 2 seconds bucket",
+        "90 / 10 minutes",
+        "100 tokens / 15 minutes",
+        "51 / 45 seconds from first call",
+        "5M bytes / 3 seconds bucket",
     ];
 
     /// A debit that makes a count too large to pack changes nothing; the caller must unpack the account.
@@ -188,42 +231,58 @@ mod tests {
         let limits = [format!("{} / day", 2 * LARGE), format!("{} / hour bucket", 2 * LARGE)];
         let policy = Policy::new("p", limits.iter().map(String::as_str)).unwrap();
         let (mut account, now) = (Account::new(&policy), Timestamp::from_secs(1_700_000_000));
-        let mut packed = PackedMany::pack(&account, policy.key()).unwrap();
+        let mut packed = PackedSix::pack(&account, policy.key()).unwrap();
         let cost = policy.cost([("requests", LARGE)]).unwrap();
         let before = packed;
         assert_eq!(packed.decide_fast(policy.key(), &policy, &cost, now), None);
         assert_eq!(packed, before);
         decide_fast(&policy, &cost, &mut account, PermitId(0), now).unwrap();
-        assert_eq!(PackedMany::pack(&account, policy.key()), None);
+        assert_eq!(PackedSix::pack(&account, policy.key()), None);
+    }
+
+    type Takes = Vec<(u64, u64, u64)>;
+
+    fn takes() -> impl Strategy<Value = Takes> {
+        proptest::collection::vec((0..40_000u64, 0..4u64, 0..60u64), 1..80)
     }
 
     proptest! {
         /// Packed and unpacked accounts return the same decisions and keep the same meters.
         #[test]
         fn packed_and_unpacked_accounts_agree(
-            which in proptest::sample::subsequence(LIMITS.to_vec(), 2..=6),
+            six in proptest::sample::subsequence(LIMITS.to_vec(), 2..=6),
+            sixteen in proptest::sample::subsequence(LIMITS.to_vec(), 7..=16),
             edge in prop_oneof![Just(0), Just(20)],
-            takes in proptest::collection::vec((0..40_000u64, 0..4u64, 0..60u64), 1..80),
+            takes in takes(),
         ) {
-            let policy = Policy::new("p", which).unwrap().with_edge(Span::from_millis(edge));
-            let mut now = Timestamp::from_secs(1_700_000_000);
-            let mut account = Account::new(&policy);
-            let mut packed = PackedMany::pack(&account, policy.key()).unwrap();
-            for (millis, requests, tokens) in takes {
-                now = now.plus(Span::from_millis(millis * millis / 40_000));
-                let amounts = [("requests", requests), ("tokens", tokens), ("bytes", tokens * 40_000)];
-                let counted = amounts.into_iter().filter(|(name, _)| policy.units().iter().any(|unit| unit.as_str() == *name));
-                let cost = policy.cost(counted).unwrap();
-                let wanted = decide_fast(&policy, &cost, &mut account, PermitId(0), now).map(|(decision, _)| decision);
-                prop_assert_eq!(packed.decide_fast(policy.key(), &policy, &cost, now), wanted);
-                let unpacked = packed.unpack(policy.key());
-                prop_assert_eq!(&unpacked.meters, &account.meters);
-                prop_assert!(unpacked.expires >= account.expires);
-                let readings: Vec<Reading> = packed.readings(&policy, now).collect();
-                let charge = Charge::new(Arc::new(policy.clone()), Subject::SHARED).with_cost(cost);
-                let whole = read_all(&[charge], std::slice::from_ref(&account), now);
-                prop_assert_eq!(&readings, &whole[0].readings);
-            }
+            agrees::<6>(six, edge, &takes)?;
+            agrees::<16>(sixteen, edge, &takes)?;
         }
+    }
+
+    fn agrees<const METERS: usize>(which: Vec<&str>, edge: u64, takes: &Takes) -> Result<(), TestCaseError> {
+        let policy = Policy::new("p", which).unwrap().with_edge(Span::from_millis(edge));
+        let mut now = Timestamp::from_secs(1_700_000_000);
+        let mut account = Account::new(&policy);
+        let mut packed = PackedMany::<METERS>::pack(&account, policy.key()).unwrap();
+        for (millis, requests, tokens) in takes.iter().copied() {
+            now = now.plus(Span::from_millis(millis * millis / 40_000));
+            let amounts = [("requests", requests), ("tokens", tokens), ("bytes", tokens * 40_000)];
+            let counted = amounts
+                .into_iter()
+                .filter(|(name, _)| policy.units().iter().any(|unit| unit.as_str() == *name));
+            let cost = policy.cost(counted).unwrap();
+            let wanted =
+                decide_fast(&policy, &cost, &mut account, PermitId(0), now).map(|(decision, _)| decision);
+            prop_assert_eq!(packed.decide(policy.key(), &policy, &cost, now), wanted);
+            let unpacked = packed.unpack(policy.key());
+            prop_assert_eq!(&unpacked.meters, &account.meters);
+            prop_assert!(unpacked.expires >= account.expires);
+            let readings: Vec<Reading> = packed.readings(&policy, now).collect();
+            let charge = Charge::new(Arc::new(policy.clone()), Subject::SHARED).with_cost(cost);
+            let whole = read_all(&[charge], std::slice::from_ref(&account), now);
+            prop_assert_eq!(&readings, &whole[0].readings);
+        }
+        Ok(())
     }
 }

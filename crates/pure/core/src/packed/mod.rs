@@ -7,7 +7,7 @@ mod meter;
 
 use std::num::NonZeroU32;
 
-pub use many::PackedMany;
+pub use many::{PackedMany, PackedSix, PackedSixteen};
 use meter::{MeterDebit, PackedMeter};
 
 use crate::algorithm::Meter;
@@ -41,6 +41,11 @@ impl Packed {
         let meters =
             [Meter { identity: self.identity.get(), state: self.meter.unpack() }].into_iter().collect();
         Account { seen: self.seen, expires: self.expires(), meters, extra: None }
+    }
+
+    /// The newest clock reading that a change has recorded.
+    pub fn seen(self) -> Timestamp {
+        self.seen
     }
 
     /// When the account may be deleted.

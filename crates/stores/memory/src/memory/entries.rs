@@ -127,6 +127,9 @@ impl<K> Entries<K> {
     }
 
     pub(super) fn remove(&mut self, key: Key<'_>) -> Option<K> {
+        if self.0.is_empty() {
+            return None;
+        }
         let entry = self.0.find_entry(key.hash, |entry| entry.is(key)).ok()?;
         Some(entry.remove().0.value)
     }

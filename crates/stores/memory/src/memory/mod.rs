@@ -1,6 +1,7 @@
 //! The memory store: accounts in this process, sharded, bounded and swept when they expire.
 
 mod entries;
+mod fast_path;
 mod kept_denial;
 mod settings;
 mod shard;
@@ -13,12 +14,11 @@ use foldhash::fast::RandomState;
 pub use kept_denial::KeptDenial;
 use shard::{Key, Origin, Shard};
 use smallvec::SmallVec;
-use table::AccountRef;
 use tollway_core::bounds::OPERATIONS_PER_BATCH_MAX;
 use tollway_core::{
-    Account, AccountKey, AccountList, AccountListAnswer, Action, Answer, Applied, Charge, Clock, Cost,
-    FastDecision, Fault, Invariant, Name, Operation, Outcome, Outcomes, PermitId, Policy, PolicyKey, Reading,
-    Retry, Settings, Span, Store, StoreError, StoreResult, Subject, Timestamp, apply, decide_fast,
+    Account, AccountKey, AccountList, AccountListAnswer, Action, Answer, Applied, Charge, Clock, Fault,
+    Invariant, Name, Operation, Outcome, Outcomes, Policy, PolicyKey, Retry, Settings, Store, StoreError,
+    StoreResult, Subject, Timestamp, apply,
 };
 
 use crate::sync::{AtomicBool, AtomicU64, Mutex, MutexGuard, Ordering};
@@ -32,14 +32,11 @@ pub const ACCOUNTS_DEFAULT: usize = 1_000_000;
 /// How many accounts the new subjects of one policy share while the store is full.
 pub const OVERFLOW_ACCOUNTS: usize = 1_024;
 
-/// The permit of a take without slots: only slots store their permit.
-const NO_PERMIT: PermitId = PermitId(0);
-
 /// A store that keeps accounts in this process.
 ///
 /// Memory is bounded. With a subject of up to 24 bytes, an account with one limit takes less than 200 bytes, one with two
-/// to six limits less than 400. An account that does not fit its entry (more limits, slots, a place in the queue) takes
-/// less than 400 bytes plus 48 per limit, besides its ids and slots. Only expired accounts are deleted. While the store is
+/// to six limits less than 400, one with seven to sixteen less than 800. An account that does not fit its entry (slots, ids,
+/// a place in the queue) takes less than 400 bytes plus 48 per limit, besides its ids and slots. Only expired accounts are deleted. While the store is
 /// full, new subjects share 1,024 accounts per policy: a flood of subjects neither resets a denied one nor locks new ones
 /// out.
 ///
@@ -160,142 +157,6 @@ impl MemoryStore {
         Ok(applied.outcome)
     }
 
-    /// The fast path, without an [`Operation`]: one policy without slots, one subject, no id, no wait. If it returns
-    /// `None`, nothing has changed, and the caller must use `apply`.
-    ///
-    /// The subject need not be valid: the slow path refuses an invalid one.
-    #[inline(always)]
-    pub fn decide_fast(&self, policy: &Policy, subject: &str, cost: Option<&Cost>) -> Option<FastDecision> {
-        if policy.holds_slots() {
-            return None;
-        }
-        let hash = entries::hash(&self.hasher, policy.key(), subject);
-        let now = self.clock.now();
-        self.decide_now(hash, policy, subject, (cost.unwrap_or(policy.default_cost()), NO_PERMIT, now))
-    }
-
-    /// The same for the policy's default cost, for a caller with a place for its last denial under this policy: a subject
-    /// that is denied again takes no lock.
-    #[inline(always)]
-    pub fn decide_fast_kept(
-        &self,
-        policy: &Policy,
-        subject: &str,
-        denial: &KeptDenial,
-    ) -> Option<FastDecision> {
-        if policy.holds_slots() {
-            return None;
-        }
-        let hash = entries::hash(&self.hasher, policy.key(), subject);
-        let now = self.clock.now();
-        let terms = (policy.default_cost(), NO_PERMIT, now);
-        if !denial.is_of(hash) {
-            let decided = self.decide_now(hash, policy, subject, terms);
-            denial.note(hash, decided.as_ref());
-            return decided;
-        }
-        // Read before the decision: a change after it makes the denial invalid, a change before it only seems to.
-        let changes = self.shards[shard_of(hash)].changes.0.load(Ordering::Acquire);
-        if let Some(denied) = denial.repeat(subject, now, changes) {
-            return Some(denied);
-        }
-        let decided = self.decide_now(hash, policy, subject, terms);
-        denial.keep(subject, decided.as_ref(), changes);
-        decided
-    }
-
-    /// The same; `see` gets the reading of every limit afterwards, in order.
-    #[inline]
-    pub fn decide_and_read(
-        &self,
-        policy: &Policy,
-        subject: &str,
-        cost: &Cost,
-        see: impl FnMut(Reading),
-    ) -> Option<FastDecision> {
-        let hash = entries::hash(&self.hasher, policy.key(), subject);
-        let now = self.clock.now();
-        let mut shard = self.lock(shard_of(hash));
-        match shard.own_fast(hash, policy, subject)? {
-            AccountRef::Packed(packed) => {
-                let decided = packed.decide_fast(policy, cost, now)?;
-                packed.reading(policy, now).into_iter().for_each(see);
-                Some(decided)
-            }
-            AccountRef::Many(packed, key) => {
-                let decided = packed.decide_fast(key, policy, cost, now)?;
-                packed.readings(policy, now).for_each(see);
-                Some(decided)
-            }
-            AccountRef::Unpacked(_) => None,
-        }
-    }
-
-    /// Locks the subject's shard once, for known and new subjects. The caller hashes the subject first and reads the clock
-    /// next, while the subject is loaded from memory.
-    #[inline(always)]
-    fn decide_now(
-        &self,
-        hash: u64,
-        policy: &Policy,
-        subject: &str,
-        (cost, permit, now): (&Cost, PermitId, Timestamp),
-    ) -> Option<FastDecision> {
-        let mut shard = self.lock(shard_of(hash));
-        match shard.own_fast(hash, policy, subject) {
-            Some(AccountRef::Packed(packed)) => packed.decide_fast(policy, cost, now),
-            Some(AccountRef::Many(packed, key)) => packed.decide_fast(key, policy, cost, now),
-            Some(AccountRef::Unpacked(account)) => self.decide_unpacked(policy, cost, account, permit, now),
-            None => self.decide_new(&mut shard, hash, policy, subject, (cost, permit, now)),
-        }
-    }
-
-    fn decide_charge(&self, charge: &Charge, permit: PermitId) -> Option<FastDecision> {
-        let key = self.key(charge);
-        let terms = (charge.cost(), permit, self.clock.now());
-        self.decide_now(key.hash, key.policy, key.subject.as_str(), terms)
-    }
-
-    fn decide_unpacked(
-        &self,
-        policy: &Policy,
-        cost: &Cost,
-        account: &mut Account,
-        permit: PermitId,
-        now: Timestamp,
-    ) -> Option<FastDecision> {
-        let (decided, over) = decide_fast(policy, cost, account, permit, now)?;
-        if over {
-            self.raise_alarm(&[policy]);
-        }
-        Some(decided)
-    }
-
-    /// A subject that the fast look-up did not find: new, on a shared account, or in the other table.
-    #[inline(never)]
-    fn decide_new(
-        &self,
-        shard: &mut Shard,
-        hash: u64,
-        policy: &Policy,
-        subject: &str,
-        (cost, permit, now): (&Cost, PermitId, Timestamp),
-    ) -> Option<FastDecision> {
-        let subject = Subject::new(subject).ok()?;
-        let key = Key { hash, policy, subject: &subject };
-        if shard.own(hash, policy, subject.as_str()).is_none() {
-            shard.make_room(now).ok()?;
-        }
-        let (mut account, origin) = shard.load(key, now);
-        let expires = account.expires;
-        let decided = self.decide_unpacked(policy, cost, &mut account, permit, now)?;
-        // A denial changes nothing but the expiry of an account whose rate was lowered.
-        if matches!(decided, FastDecision::Granted { .. }) || account.expires != expires {
-            self.warn_if_shared(shard.save(key, account, origin));
-        }
-        Some(decided)
-    }
-
     /// Applies an operation to one account.
     fn apply_to_account(
         &self,
@@ -305,10 +166,14 @@ impl MemoryStore {
     ) -> Result<Applied, StoreError> {
         let key = self.key(charge);
         let mut shard = self.lock(shard_of(key.hash));
-        if shard.own(key.hash, key.policy, key.subject.as_str()).is_none() {
-            shard.make_room(now)?;
-        }
-        let (mut account, origin) = shard.load(key, now);
+        let own = shard.own(key.hash, key.policy, key.subject.as_str()).map(|found| found.to_account());
+        let (mut account, origin) = match own {
+            Some(account) => (account, Origin::Own),
+            None => {
+                shard.make_room(now)?;
+                shard.load_shared_or_new(key, now)
+            }
+        };
         let applied = apply(operation, std::slice::from_mut(&mut account), now);
         if applied.changed {
             let own = shard.save(key, account, origin);
@@ -322,7 +187,7 @@ impl MemoryStore {
     /// Applies an operation to several accounts. Locks all their shards first, always in the same order.
     fn apply_to_accounts(&self, operation: &Operation, now: Timestamp) -> Result<Applied, StoreError> {
         let keys: SmallVec<[Key<'_>; 4]> = operation.charges.iter().map(|charge| self.key(charge)).collect();
-        let mut shards = self.lock_all(&keys);
+        let mut shards = self.lock_all(keys.iter().map(|key| key.hash));
         // Makes room before loading: making room may delete accounts.
         shards.iter_mut().try_for_each(|(_, shard)| shard.make_room(now))?;
         let mut accounts: SmallVec<[Account; 4]> = SmallVec::new();
@@ -359,8 +224,8 @@ impl MemoryStore {
         self.shards[shard_of(hash)].changes.0.fetch_add(1, Ordering::Release);
     }
 
-    fn lock_all(&self, keys: &[Key<'_>]) -> LockedShards<'_> {
-        let mut indices: SmallVec<[usize; 4]> = keys.iter().map(|key| shard_of(key.hash)).collect();
+    fn lock_all(&self, hashes: impl Iterator<Item = u64>) -> LockedShards<'_> {
+        let mut indices: SmallVec<[usize; 4]> = hashes.map(shard_of).collect();
         indices.sort_unstable();
         indices.dedup();
         indices.into_iter().map(|index| (index, self.lock(index))).collect()
@@ -394,9 +259,7 @@ impl Store for MemoryStore {
             return Answer::now(Err(too_many(batch.len())));
         }
         if let [Operation { charges, action: Action::Take(terms) }] = batch
-            && let ([charge], None, false, Span::ZERO) =
-                (&**charges, &terms.call, terms.readings, terms.max_wait)
-            && let Some(decided) = self.decide_charge(charge, terms.permit)
+            && let Some(decided) = self.take_fast(charges, terms)
         {
             let decision = decided.in_full(terms.permit);
             return Answer::now(Ok(Outcomes::from_buf([Outcome::Decided(decision)])));

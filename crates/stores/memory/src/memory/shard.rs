@@ -79,12 +79,17 @@ impl Shard {
         self.own.find(hash, policy.key(), subject)
     }
 
-    /// The account of a subject and its origin. A subject on a shared account stays there until that expires, even if
-    /// there is room again: it may get less than its limit, never more.
+    /// The account of a subject and its origin.
     pub(super) fn load(&mut self, key: Key<'_>, now: Timestamp) -> (Account, Origin) {
-        if let Some(found) = self.own(key.hash, key.policy, key.subject.as_str()) {
-            return (found.to_account(), Origin::Own);
+        match self.own(key.hash, key.policy, key.subject.as_str()) {
+            Some(found) => (found.to_account(), Origin::Own),
+            None => self.load_shared_or_new(key, now),
         }
+    }
+
+    /// The same for a subject without an account of its own. A subject on a shared account stays there until that expires,
+    /// even if there is room again: it may get less than its limit, never more.
+    pub(super) fn load_shared_or_new(&mut self, key: Key<'_>, now: Timestamp) -> (Account, Origin) {
         let (hash, slot) = self.overflow_slot(key);
         let shares =
             self.overflow.expires(hash, key.policy.key(), slot.as_str()).is_some_and(|end| end > now);

@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 
-use tollway_core::{Action, Terms};
+use tollway_core::{FastDecision, PermitId, Span, Terms};
 use tollway_testkit::ManualClock;
 
 use super::*;
