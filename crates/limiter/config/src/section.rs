@@ -87,6 +87,21 @@ impl<'a> Section<'a> {
         }
     }
 
+    /// A whole number from 1 to `most`.
+    pub fn count(&mut self, key: &'static str, most: usize, example: &str) -> Option<usize> {
+        let value = self.value(key)?;
+        let DeValue::Integer(number) = value.get_ref() else {
+            return self.wrong_type(key, value, "a whole number", example);
+        };
+        let count = usize::from_str_radix(number.as_str(), number.radix()).ok();
+        let count = count.filter(|count| (1..=most).contains(count));
+        if count.is_none() {
+            let message = format!("`{key}` must be a whole number from 1 to {most}");
+            self.problem(key, message, &format!("write it like `{key} = {example}`"));
+        }
+        count
+    }
+
     /// A required number above 0, whole or with a fraction, rounded to the nearest millionth.
     pub fn millionths(
         &mut self,

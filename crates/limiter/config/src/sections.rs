@@ -5,8 +5,18 @@ use std::path::Path;
 use crate::section::Section;
 
 /// Every section of a config file. A crate that reads a new section adds its name here.
-pub const SECTIONS: [&str; 9] =
-    ["store", "policies", "apis", "incidents", "consumers", "server", "gateway", "pipelines", "cloudwatch"];
+pub const SECTIONS: [&str; 10] = [
+    "store",
+    "policies",
+    "apis",
+    "bounds",
+    "incidents",
+    "consumers",
+    "server",
+    "gateway",
+    "pipelines",
+    "cloudwatch",
+];
 
 /// Reserved sections that this version does not support.
 pub(crate) const SECTIONS_TO_COME: [&str; 1] = ["alarms"];

@@ -11,7 +11,7 @@ use tollway_core::{AccountList, Clock, Name, Policy, Span, Store, Subject};
 use tollway_memory::{ACCOUNTS_DEFAULT, MemoryStore, SteadyClock, SystemClock};
 
 use crate::apis::with_own_apis;
-use crate::config::{Api, ConfigFile, ConfigWatch, IncidentsConfig, WATCH_INTERVAL};
+use crate::config::{Api, BoundsConfig, ConfigFile, ConfigWatch, IncidentsConfig, WATCH_INTERVAL};
 use crate::incident::{IncidentFile, Incidents};
 use crate::metrics::Metrics;
 use crate::open::OpenedStore;
@@ -21,7 +21,7 @@ use crate::policy::registry::Registry;
 use crate::policy::settings::follow_in_background;
 use crate::policy::usage::{Usage, accounts, reset, usage, usage_of_each};
 use crate::source::{PolicySource, PolledSources, SOURCE_EVERY_MAX, SOURCE_EVERY_MIN, Source, SourceToPoll};
-use crate::state::LimiterState;
+use crate::state::{LimiterState, StateOptions};
 use crate::take::bound_charges::BoundCharges;
 use crate::take::bound_policy::{BoundPolicy, BoundRef};
 use crate::{
@@ -272,6 +272,7 @@ pub struct LimiterBuilder {
     store_url: Option<StoreUrl>,
     incidents: IncidentsConfig,
     clock: Option<Arc<dyn Clock>>,
+    bounds: BoundsConfig,
     memory_accounts: Option<usize>,
     fixed_limits: bool,
     metrics: bool,
@@ -330,6 +331,7 @@ impl LimiterBuilder {
         config.policies().iter().try_for_each(|policy| add_policy(&mut self.policies, Arc::clone(policy)))?;
         self.api_policies.extend(api_policies(config.apis()));
         self.add_apis(config.apis().iter().cloned());
+        self.bounds = *config.bounds();
         Ok(self.sources(config.sources()).incidents(config.incidents()))
     }
 
@@ -393,7 +395,10 @@ impl LimiterBuilder {
     /// Uses the store at this URL.
     pub fn store_at(mut self, url: &StoreUrl) -> Result<Self, BuildError> {
         match url.open()? {
-            OpenedStore::Memory { accounts } => (self.store, self.memory_accounts) = (None, accounts),
+            OpenedStore::Memory { accounts } => {
+                self.store = None;
+                self.memory_accounts = accounts.or(self.memory_accounts);
+            }
             OpenedStore::Other(store) => self.store = Some(store),
         }
         self.store_url = Some(url.clone());
@@ -421,7 +426,7 @@ impl LimiterBuilder {
         self
     }
 
-    /// Keeps at most this many accounts in the memory store.
+    /// Keeps at most this many accounts in the memory store, whatever the config's `[bounds]` say.
     #[must_use]
     pub fn memory_accounts(mut self, accounts: usize) -> Self {
         self.memory_accounts = Some(accounts);
@@ -433,7 +438,7 @@ impl LimiterBuilder {
         let of_store = self.store.as_ref().and_then(|store| store.clock());
         let steady = || Some(Arc::new(SteadyClock::from_now(of_store.clone()?)?) as Arc<dyn Clock>);
         let clock = self.clock.or_else(steady).unwrap_or_else(|| Arc::new(SystemClock::new()));
-        let accounts = self.memory_accounts.unwrap_or(ACCOUNTS_DEFAULT);
+        let accounts = self.memory_accounts.or(self.bounds.memory_accounts()).unwrap_or(ACCOUNTS_DEFAULT);
         let memory = || Arc::new(MemoryStore::with_capacity(accounts, Arc::clone(&clock)));
         let (memory, store): (_, Arc<dyn Store>) = match self.store {
             Some(store) => (None, store),
@@ -445,7 +450,8 @@ impl LimiterBuilder {
         let metrics = self.metrics.then(Metrics::new);
         let file = self.incidents.file(self.store_url.as_ref()).map(IncidentFile::at);
         let incidents = Incidents::new(self.incidents, file);
-        let state = LimiterState::new(store, memory, clock, of_store, self.fixed_limits, metrics, incidents);
+        let options = StateOptions { fixed_limits: self.fixed_limits, bounds: self.bounds };
+        let state = LimiterState::new(store, memory, clock, of_store, options, metrics, incidents);
         state.set_api_policies(self.api_policies);
         state.set_apis(&self.apis);
         state.set_own_apis(self.own_apis);
@@ -469,6 +475,9 @@ fn put_in_force(
     polled_sources: &PolledSources,
     status: &mut ReloadStatus,
 ) {
+    if *config.bounds() != registry.state().bounds {
+        tracing::warn!("[bounds] has changed; that needs a restart");
+    }
     if !config.incidents().is_like(registry.state().incidents.config()) {
         tracing::warn!("[incidents] has changed; that needs a restart");
     }

@@ -9,7 +9,7 @@ use tollway_memory::MemoryStore;
 
 use crate::TakeError;
 use crate::alarm::Alarms;
-use crate::config::Api;
+use crate::config::{Api, BoundsConfig};
 use crate::incident::Incidents;
 use crate::incident::recent_grants::RecentGrants;
 use crate::lease::{Leases, give_back_all, sweep_in_background};
@@ -42,6 +42,7 @@ pub(crate) struct LimiterState {
     pub(crate) permits_lost: AtomicU64,
     /// Whether to ignore limits set in the store.
     pub(crate) fixed_limits: bool,
+    pub(crate) bounds: BoundsConfig,
     /// Shared with the task that follows limits set in the store.
     pub(crate) activity: Arc<Activity>,
     /// The policies in force, for queued takes that wait across a reload.
@@ -63,6 +64,12 @@ pub(crate) struct LimiterState {
     this: Weak<LimiterState>,
 }
 
+/// What a builder says of a limiter, besides its parts.
+pub(crate) struct StateOptions {
+    pub(crate) fixed_limits: bool,
+    pub(crate) bounds: BoundsConfig,
+}
+
 impl LimiterState {
     /// Everything but the clock and the store starts empty.
     pub(crate) fn new(
@@ -70,21 +77,22 @@ impl LimiterState {
         memory: Option<Arc<MemoryStore>>,
         clock: Arc<dyn Clock>,
         store_clock: Option<Arc<dyn Clock>>,
-        fixed_limits: bool,
+        options: StateOptions,
         metrics: Option<Metrics>,
         incidents: Incidents,
     ) -> Arc<Self> {
         Arc::new_cyclic(|this| Self {
             store,
             memory,
-            queues: Queues::default(),
+            queues: Queues::new(options.bounds.waiting_takes()),
             timers: Timers::default(),
             fallback: Fallback::new(Arc::clone(&clock)),
             breaker: Breaker::default(),
             alarms: Alarms::default(),
             metrics,
             permits_lost: AtomicU64::new(0),
-            fixed_limits,
+            fixed_limits: options.fixed_limits,
+            bounds: options.bounds,
             activity: Arc::default(),
             registry: OnceLock::new(),
             leases: Mutex::default(),

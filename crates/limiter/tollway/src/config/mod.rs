@@ -8,13 +8,14 @@
 //! limits = ["200 requests / minute"]
 //! ```
 //!
-//! This module reads `[store]`, `[policies]`, `[apis]` and `[incidents]`. Other crates read their own sections through [`FromConfig`];
+//! This module reads `[store]`, `[policies]`, `[apis]`, `[bounds]` and `[incidents]`. Other crates read their own sections through [`FromConfig`];
 //! [`tollway_config`] documents the file and how mistakes are shown.
 //!
-//! Where to look: `policy`, `limits`, `api`, `incidents` and `store` read their sections, `store_kind` is the table of
+//! Where to look: `policy`, `limits`, `api`, `bounds`, `incidents` and `store` read their sections, `store_kind` is the table of
 //! all kinds of store, `remote` knows the URLs of those across a network, `layout` what fits a table that already runs.
 
 mod api;
+mod bounds;
 mod incidents;
 mod layout;
 mod limits;
@@ -35,6 +36,7 @@ pub use api::{
     CostEstimate, EndpointPattern, FieldOrigin, MAX_RETRIES_DEFAULT, MAX_TIME_DEFAULT, RateSettings,
     TIMEOUT_DEFAULT, UnitCost,
 };
+pub use bounds::{BoundsConfig, WAITING_TAKES_DEFAULT, WAITING_TAKES_MAX};
 pub use incidents::{IncidentsConfig, WebhookConfig, WebhookSecretError, state_file};
 pub use remote::RemoteUrl;
 pub use store::{MEMORY_LINES_MAX, StoreUrl, StoreUrlError};
@@ -72,6 +74,7 @@ pub struct Config {
     sources: Vec<PolicySource>,
     /// Sorted by name.
     apis: Vec<Arc<Api>>,
+    bounds: BoundsConfig,
     incidents: IncidentsConfig,
 }
 
@@ -143,6 +146,11 @@ impl Config {
         &self.apis
     }
 
+    /// The most that a process keeps in memory.
+    pub fn bounds(&self) -> &BoundsConfig {
+        &self.bounds
+    }
+
     /// Where incidents go: a file and a webhook.
     pub fn incidents(&self) -> &IncidentsConfig {
         &self.incidents
@@ -158,6 +166,7 @@ impl Config {
 impl FromConfig for Config {
     fn read(root: &mut Section<'_>) -> Self {
         let store = root.section("store").and_then(store::read);
+        let bounds = root.section("bounds").map(|section| bounds::read(section, store.as_ref()));
         let incidents = root.section("incidents").map(incidents::read).unwrap_or_default();
         let policies = root.named_sections("policies");
         // Also those with something wrong in them: an api that names one is not wrong, too.
@@ -184,7 +193,8 @@ impl FromConfig for Config {
         sources.sort_by(|one, other| one.policy().cmp(other.policy()));
         let mut apis: Vec<_> = apis.into_iter().map(|(_, api)| api).collect();
         apis.sort_by(|one, other| one.name().cmp(other.name()));
-        Self { store, policies, first_policy, sources, apis, incidents }
+        let bounds = bounds.unwrap_or_default();
+        Self { store, policies, first_policy, sources, apis, bounds, incidents }
     }
 
     fn in_folder(&mut self, folder: &Path) {

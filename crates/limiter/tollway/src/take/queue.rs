@@ -12,13 +12,11 @@ use tollway_core::{AccountKey, Charge};
 use crate::Denied;
 use crate::take::bound_charges::BoundCharges;
 
-/// The most takes in all queues of a limiter; each is a future of about a kilobyte. Further takes do not wait.
-const WAITERS_MAX: usize = 65_536;
-
 /// The queues that are not empty.
-#[derive(Default)]
 pub(crate) struct Queues {
     waiting: Arc<Mutex<QueueTable>>,
+    /// The most takes in all of them; each is a future of about a kilobyte. Further takes do not wait.
+    takes_max: usize,
 }
 
 /// By the account of the take's first charge.
@@ -67,6 +65,10 @@ pub(crate) struct QueueEntry {
 }
 
 impl Queues {
+    pub(crate) fn new(takes_max: usize) -> Self {
+        Self { waiting: Arc::default(), takes_max }
+    }
+
     /// Whether no take waits for a turn.
     pub(crate) fn is_empty(&self) -> bool {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner).entry == 0
@@ -76,7 +78,7 @@ impl Queues {
     pub(crate) fn join(&self, charges: &BoundCharges) -> Option<QueueEntry> {
         let (key, several) = (charges.first().0.key(), charges.charges().len() > 1);
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        if waiting.entry >= WAITERS_MAX {
+        if waiting.entry >= self.takes_max {
             return None;
         }
         waiting.entry += 1;

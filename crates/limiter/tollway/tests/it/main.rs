@@ -6,6 +6,7 @@ mod after_the_caller;
 mod apis;
 mod begin;
 mod blocking;
+mod bounds;
 mod config;
 mod config_include;
 mod config_watch;
