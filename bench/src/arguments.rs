@@ -58,6 +58,8 @@ leave the machine alone. Instructions and allocations are counted by valgrind, a
 pub(crate) enum Group {
     /// The decision in process: time, instructions and allocations of a take, and waiting for one.
     Engine,
+    /// What a take costs as policies, subjects, limits and policies of one take grow, and with which curve.
+    Growth,
     /// Limits shared through Redis: decisions a second, processor time, commands and latency. Starts a redis-server.
     Redis,
     /// Limits shared through Postgres, the same. Starts a postgres.

@@ -1,6 +1,7 @@
 //! Tollway and its rivals, measured in one run on the same work.
 //!
 //! A group is a table of rows; a row is one case, ours compared with one rival. [`engine`] measures the decision in process,
+//! [`growth`] how that grows with policies, subjects and limits,
 //! [`stores`] that of many callers on a shared store, [`server`] that of a server with its protocol, [`pipeline`] jobs through
 //! stages, [`sqs`] their requests to SQS. [`rivals`] adapts each library to the same work, [`report`] prints.
 #![allow(
@@ -14,6 +15,7 @@
 mod arguments;
 mod contender;
 mod engine;
+mod growth;
 mod keys;
 mod machine;
 mod pipeline;
@@ -65,6 +67,7 @@ fn run(arguments: &Arguments) -> Result<ExitCode> {
     }
     let report = match arguments.group {
         Some(Group::Engine) => engine::measure(arguments.quick)?,
+        Some(Group::Growth) => growth::measure(arguments.quick)?,
         Some(Group::Redis) => stores::redis::measure(arguments.quick)?,
         Some(Group::Postgres) => stores::postgres::measure(arguments.quick)?,
         Some(Group::Aws) => aws(arguments.quick)?,

@@ -20,6 +20,8 @@ pub(crate) enum Work {
     OneLimit,
     /// Six limits per key, all of which always grant.
     SixLimits,
+    /// Seven limits per key, all of which always grant. Only ours.
+    SevenLimits,
     /// One limit per key, used up.
     Exhausted,
     /// One limit per key on a unit other than requests, whose cost the take names. Only ours, like the following.
@@ -40,6 +42,7 @@ impl Work {
             // A full bucket refills within a tenth of a second, so that the number of known keys stays bounded.
             Self::NewSubject => vec![Quota { amount: 100, period_seconds: 1, burst: 10 }],
             Self::SixLimits => (1..=6).map(plenty).collect(),
+            Self::SevenLimits => (1..=7).map(plenty).collect(),
             Self::Exhausted => vec![Quota { amount: 10, period_seconds: DAY_SECONDS, burst: 10 }],
         }
     }
@@ -59,6 +62,7 @@ impl Work {
         match self {
             Self::OneLimit => "granted",
             Self::SixLimits => "granted by six limits",
+            Self::SevenLimits => "granted by seven limits",
             Self::Exhausted => "denied",
             Self::NamedCost => "granted with a named cost",
             Self::WithId => "granted with an id",

@@ -20,6 +20,12 @@ const WANTED_OF_GOVERNOR_HOT: f64 = 1.0;
 const WANTED_OF_LIMITADOR: f64 = 0.2;
 /// Six limits at most this much of one limit's time.
 const WANTED_OF_ONE_LIMIT: f64 = 1.8;
+/// Seven limits at most this much of six limits' time.
+const WANTED_OF_SIX_LIMITS: f64 = 1.3;
+/// A take with an id at most this much of a plain take's time.
+const WANTED_WITH_ID: f64 = 5.0;
+/// A take under two policies at most this much of a plain take's time.
+const WANTED_OF_TWO_POLICIES: f64 = 3.0;
 
 pub(crate) fn measure(effort: Effort, report: &mut Report) -> Result<()> {
     let time = Time::Machine;
@@ -45,6 +51,9 @@ pub(crate) fn measure(effort: Effort, report: &mut Report) -> Result<()> {
         for rival in [governor::keyed(six, time, &keys), limitador::contender(six, &keys)] {
             against(&ours_six, &rival.warm_up(), effort, report)?;
         }
+        let mut ours_six = ours_six;
+        ours_six.name = "tollway six limits";
+        against(&tollway::contender(Work::SevenLimits, time, &keys).warm_up(), &ours_six, effort, report)?;
     }
 
     slow_path(effort, report)?;
@@ -81,7 +90,8 @@ fn against(ours: &Contender, rival: &Contender, effort: Effort, report: &mut Rep
         let [our, their] = duel([ours, rival], threads, effort)?;
         let row = |unit, ours, theirs| Row::new(&case, rival.name, unit, Better::Lower, ours, theirs);
         report.push(
-            row("ns CPU", our.cpu, their.cpu).wanted(wanted(rival.name, keys, threads).map(Wanted::Ratio)),
+            row("ns CPU", our.cpu, their.cpu)
+                .wanted(wanted(work, rival.name, keys, threads).map(Wanted::Ratio)),
         );
         if threads > 1 {
             report.push(row("ns wall", our.wall, their.wall));
@@ -90,8 +100,11 @@ fn against(ours: &Contender, rival: &Contender, effort: Effort, report: &mut Rep
     Ok(())
 }
 
-fn wanted(rival: &str, keys: &Keys, threads: usize) -> Option<f64> {
+fn wanted(work: Work, rival: &str, keys: &Keys, threads: usize) -> Option<f64> {
     match rival {
+        "tollway plain take" if work == Work::WithId => Some(WANTED_WITH_ID),
+        "tollway plain take" if work == Work::TwoPolicies => Some(WANTED_OF_TWO_POLICIES),
+        "tollway six limits" => Some(WANTED_OF_SIX_LIMITS),
         "governor keyed" if keys.keys.len() > 1 => Some(WANTED_OF_GOVERNOR),
         "governor keyed" if threads > 1 => Some(WANTED_OF_GOVERNOR_HOT),
         "limitador" => Some(WANTED_OF_LIMITADOR),

@@ -6,7 +6,7 @@ use std::path::Path;
 use anyhow::{Context, Result};
 
 use super::Report;
-use super::table::{HEAD, RIGHT, cells};
+use super::table::{RIGHT, columns};
 use crate::machine;
 
 pub(super) fn section(report: &Report, quick: bool) -> String {
@@ -17,11 +17,12 @@ pub(super) fn section(report: &Report, quick: bool) -> String {
     for note in notes {
         let _ = writeln!(text, "- {note}");
     }
-    let _ = writeln!(text, "\n| {} |", HEAD.join(" | "));
+    let (head, cells) = columns(rows);
+    let _ = writeln!(text, "\n| {} |", head.join(" | "));
     let rule = |column| if RIGHT.contains(&column) { "---:" } else { "---" };
-    let _ = writeln!(text, "| {} |", (0..HEAD.len()).map(rule).collect::<Vec<_>>().join(" | "));
-    for row in rows {
-        let _ = writeln!(text, "| {} |", cells(row).join(" | "));
+    let _ = writeln!(text, "| {} |", (0..head.len()).map(rule).collect::<Vec<_>>().join(" | "));
+    for row in cells {
+        let _ = writeln!(text, "| {} |", row.join(" | "));
     }
     text
 }

@@ -26,6 +26,8 @@ pub(crate) struct Row {
     pub(crate) ours: f64,
     pub(crate) theirs: f64,
     pub(crate) wanted: Option<Wanted>,
+    /// How ours grows over the rows of which this is one, in one word.
+    pub(crate) curve: Option<&'static str>,
 }
 
 impl Row {
@@ -38,11 +40,15 @@ impl Row {
         theirs: f64,
     ) -> Self {
         let (case, rival, ours, theirs) = (case.to_owned(), rival.to_owned(), rounded(ours), rounded(theirs));
-        Self { case, rival, unit, better, ours, theirs, wanted: None }
+        Self { case, rival, unit, better, ours, theirs, wanted: None, curve: None }
     }
 
     pub(crate) fn wanted(self, wanted: Option<Wanted>) -> Self {
         Self { wanted, ..self }
+    }
+
+    pub(crate) fn curve(self, curve: &'static str) -> Self {
+        Self { curve: Some(curve), ..self }
     }
 
     /// Ours / theirs, if theirs is not zero.
@@ -92,6 +98,7 @@ impl Row {
             ratio: self.ratio().map(rounded),
             wanted: self.wish(),
             met: self.met(),
+            curve: self.curve,
         }
     }
 }
@@ -112,6 +119,8 @@ struct RowOfGroup<'a> {
     wanted: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     met: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    curve: Option<&'static str>,
 }
 
 /// Avoids minus zero, to which the difference of two counts can round.

@@ -81,7 +81,7 @@ pub(crate) fn slow_path(work: Work, time: Time, keys: &Keys) -> Contender {
                 move |_| granted(handle.try_take().subject(names.next()).now())
             })
         }
-        Work::OneLimit | Work::SixLimits | Work::Exhausted => contender(work, time, keys),
+        Work::OneLimit | Work::SixLimits | Work::SevenLimits | Work::Exhausted => contender(work, time, keys),
     }
 }
 
