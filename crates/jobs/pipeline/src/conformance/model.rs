@@ -133,6 +133,25 @@ impl Model {
         claimed
     }
 
+    /// What `finish_and_claim` claims, after the outputs are enqueued.
+    pub(super) fn claim_next(&mut self, next: &[ClaimRequest], now: Timestamp) -> Option<Job> {
+        self.release_groups(now);
+        let is_paused =
+            |stage: &Name| self.stages.iter().any(|(known, _)| known.stage == *stage && known.paused);
+        let next: Vec<&ClaimRequest> = next.iter().filter(|request| !is_paused(&request.stage)).collect();
+        let is_due = |job: &Job| {
+            let open = matches!(job.state, State::Delayed | State::Running) && job.due_at <= now;
+            open && next.iter().any(|request| request.stage == job.stage)
+        };
+        if self.jobs.iter().any(|job| is_due(&job.job)) {
+            return None;
+        }
+        let mut found = next.iter().filter_map(|request| Some((request, self.best(&request.stage, None)?)));
+        let (request, index) = found.next()?;
+        let fits = request.cost.as_ref().is_none_or(|cost| *cost == self.jobs[index].job.cost);
+        fits.then(|| self.claim(&(*request).clone().count(1), now).pop())?
+    }
+
     fn count(&mut self, index: usize, attempt: &Attempt) {
         let stage = self.jobs[index].job.stage.clone();
         let events = &mut self.stage(&stage).1;

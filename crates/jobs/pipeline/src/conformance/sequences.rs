@@ -152,12 +152,34 @@ impl Sequence<'_> {
             }
             _ => Conclusion::Dead { attempt: failure(self.random.pick(&["timeout", "broken"])) },
         };
-        let answer = self.lab.finish(&claimed, conclusion.clone(), self.now);
+        let next = self.asked_next();
+        let claim = claimed.claim.clone();
+        let call = self.lab.engine.finish_and_claim(claim, conclusion.clone(), next.clone(), self.now);
+        let (answer, goes_on) = self.lab.wait(call);
         assert_eq!(answer, self.model.finish(&claimed.claim, &conclusion, self.now), "{}", claimed.claim);
         if let (Finished::Committed { outputs: 1.., .. }, Conclusion::Done { outputs, .. }) =
             (answer, conclusion)
         {
             self.hand_on(&claimed, &outputs);
+        }
+        let job = goes_on.as_ref().map(|claimed| claimed.job.clone());
+        assert_eq!(job, self.model.claim_next(&next, self.now), "{next:?}");
+        self.claims.extend(goes_on);
+    }
+
+    /// What a worker asks for when it ends a job: mostly a job that takes nothing, of the latest stage.
+    fn asked_next(&mut self) -> Vec<ClaimRequest> {
+        let stages: &[&str] = match self.random.below(4) {
+            0 => &[],
+            1 => &["a"],
+            2 => &["c", "b", "a"],
+            _ => &["b", "unknown", "a"],
+        };
+        let cost = if self.random.percent(80) { JobCost::OF_STAGE } else { self.cost() };
+        let request = |name: &&str| ClaimRequest::new(&stage(name), "w", VISIBILITY);
+        match self.random.percent(10) {
+            true => stages.iter().map(request).collect(),
+            false => stages.iter().map(|name| request(name).cost(cost.clone())).collect(),
         }
     }
 

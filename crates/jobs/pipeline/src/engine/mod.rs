@@ -158,7 +158,21 @@ pub trait Engine: Send + Sync + 'static {
 
     /// Ends a claim with its conclusion.
     fn finish(&self, claim: Claim, conclusion: Conclusion, now: Timestamp) -> EngineAnswer<Finished> {
-        ask!(self, Finish { claim, conclusion, now })
+        let answer = self.finish_and_claim(claim, conclusion, Vec::new(), now);
+        Box::pin(async move { Ok(answer.await?.0) })
+    }
+
+    /// The same, and claims a job for the worker that is free now, in one transaction: the best ready one of the first of these
+    /// stages that has any. None if that one has another cost than asked for, or if a job of these stages is due and not ready
+    /// yet: the caller then looks itself. An engine may always claim none. All requests are of one worker.
+    fn finish_and_claim(
+        &self,
+        claim: Claim,
+        conclusion: Conclusion,
+        next: Vec<ClaimRequest>,
+        now: Timestamp,
+    ) -> EngineAnswer<(Finished, Option<Claimed>)> {
+        ask!(self, Finish { claim, conclusion, next, now })
     }
 
     /// Gives claims back: their jobs are ready again, and no try is used. Answers for each whether it was the newest.

@@ -7,7 +7,7 @@ use tollway_core::{Name, Span, Timestamp};
 
 use super::checks::{check, check_stages, refuse, within};
 use super::moving::check_import;
-use crate::bounds::{BATCH_BYTES_MAX, BATCH_MAX, PAGE_MAX};
+use crate::bounds::{BATCH_BYTES_MAX, BATCH_MAX, PAGE_MAX, STAGES_MAX};
 use crate::run::RunnerView;
 use crate::*;
 
@@ -54,7 +54,7 @@ calls! {
     Peek { stage: Name, now: Timestamp } -> Peek,
     Claim { request: ClaimRequest, now: Timestamp } -> Vec<Claimed>,
     Renew { claims: Vec<Claim>, visibility: Span, now: Timestamp } -> Vec<bool>,
-    Finish { claim: Claim, conclusion: Conclusion, now: Timestamp } -> Finished,
+    Finish { claim: Claim, conclusion: Conclusion, next: Vec<ClaimRequest>, now: Timestamp } -> (Finished, Option<Claimed>),
     Release { claims: Vec<Claim>, now: Timestamp } -> Vec<bool>,
     Abandon { worker: Option<String>, now: Timestamp } -> u64,
     ClaimName { worker: String, process: String } -> Option<String>,
@@ -128,7 +128,10 @@ impl EngineRequest {
             Self::Renew { claims, .. } | Self::Release { claims, .. } => {
                 within("claims", claims.len(), BATCH_MAX)
             }
-            Self::Finish { conclusion, .. } => check(conclusion),
+            Self::Finish { conclusion, next, .. } => {
+                within("stages", next.len(), STAGES_MAX)?;
+                check(conclusion)
+            }
             Self::ConfirmMoved { jobs, .. } => within("jobs", jobs.len(), BATCH_MAX),
             Self::Import { jobs, .. } => check_import(jobs),
             Self::MoveToStage { from, to, .. } if from == to => check_stages(from, to),

@@ -22,9 +22,11 @@ struct Active {
 }
 
 impl ActiveClaims {
-    /// Adds a claim of the stage with this index, before its worker starts.
-    pub(super) fn add(&self, claim: Claim, stage: usize) {
-        lock(&self.0).insert(claim, Active { stage, begun_at: None, worker: None });
+    /// Adds a claim of the stage with this index, and starts its worker.
+    pub(super) fn start(&self, claim: Claim, stage: usize, worker: impl FnOnce() -> AbortHandle) {
+        // The worker may be quick: it finds its claim when it looks for it.
+        let mut claims = lock(&self.0);
+        claims.insert(claim, Active { stage, begun_at: None, worker: Some(worker()) });
     }
 
     /// The job of a claim waits for no quota any more: its call begins.
@@ -34,21 +36,30 @@ impl ActiveClaims {
         }
     }
 
-    /// Names the worker of a claim, unless it has ended already.
-    pub(super) fn set_worker(&self, claim: &Claim, worker: AbortHandle) {
-        if let Some(active) = lock(&self.0).get_mut(claim) {
-            active.worker = Some(worker);
+    /// The worker of a claim, which ends it now and is not stopped any more: the engine knows whether the claim is still the
+    /// newest. None: the worker is being stopped.
+    pub(super) fn conclude(&self, claim: &Claim) -> Option<AbortHandle> {
+        lock(&self.0).get_mut(claim)?.worker.take()
+    }
+
+    /// A claim has ended. Its worker goes on with this one, of the stage with this index.
+    pub(super) fn end(&self, claim: &Claim, goes_on: Option<(Claim, usize, AbortHandle)>) {
+        let mut claims = lock(&self.0);
+        claims.remove(claim);
+        if let Some((next, stage, worker)) = goes_on {
+            claims.insert(next, Active { stage, begun_at: None, worker: Some(worker) });
         }
     }
 
-    pub(super) fn remove(&self, claim: &Claim) {
-        lock(&self.0).remove(claim);
-    }
-
-    /// Stops the worker of a claim that is not the newest any more. False if it has ended already.
+    /// Stops the worker of a claim that is not the newest any more. False if it is about to end it, or has.
     pub(super) fn stop(&self, claim: &Claim) -> bool {
-        let active = lock(&self.0).remove(claim);
-        active.and_then(|active| active.worker).map(|worker| worker.abort()).is_some()
+        let mut claims = lock(&self.0);
+        let Some(worker) = claims.get_mut(claim).and_then(|active| active.worker.take()) else {
+            return false;
+        };
+        claims.remove(claim);
+        worker.abort();
+        true
     }
 
     pub(super) fn len(&self) -> usize {

@@ -16,6 +16,7 @@ use super::dispatch::Dispatcher;
 use super::history::History;
 use super::outage::EngineHealth;
 use super::progress::unlisted;
+use super::slots::Slots;
 use super::stage::Handlers;
 use super::unreachable::UnreachableHandlers;
 use super::{OwnEvents, Phase, Run, Runner, share, upkeep};
@@ -207,10 +208,10 @@ impl RunnerBuilder {
             limiter: self.limiter,
             clock: Arc::new(clock),
             subject: self.subject,
+            slots: Slots::new(stages.len(), self.total),
             stages: RwLock::new(share(stages)),
             handlers: self.handlers,
             worker: self.worker.clone().unwrap_or_else(host_and_process),
-            total: Mutex::new(self.total),
             jobs_left: self.jobs_max.map(AtomicU64::new),
             active: ActiveClaims::default(),
             waiting: Mutex::default(),

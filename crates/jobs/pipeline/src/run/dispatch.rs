@@ -4,18 +4,19 @@
 //! from the limiter, and claims a job of that cost when the place is due. It takes nothing for an empty queue, and never
 //! has more places than free workers.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use tokio::task::{Id, JoinSet};
+use tokio::task::JoinSet;
 use tollway::{Permit, TakeError};
 use tollway_core::{Name, Span, Timestamp};
 
 use super::outage::is_outage;
 use super::places::{Places, is_hopeless};
+use super::slots::Slot;
 use super::stage::{RunStage, first_worked};
-use super::{Phase, Run, SharedStages, lock, work};
+use super::{CALLS_END_WITHIN, Phase, Run, SharedStages, lock, work};
 use crate::bounds::BATCH_MAX;
 use crate::{ClaimRequest, Claimed, EngineAnswer, EngineError, JobCost, Peek, StageSettings, State};
 
@@ -35,12 +36,8 @@ pub(super) struct Dispatcher {
     run: Arc<Run>,
     places: Places,
     workers: JoinSet<()>,
-    /// The stage of each worker's job, by its index.
-    stages: HashMap<Id, usize>,
     /// The stages as this cycle knows them. A reload does not change how many there are.
     stages_now: SharedStages,
-    /// How many jobs of each stage run here.
-    running: Vec<usize>,
     settings: Vec<StageSettings>,
     /// When to read the settings again.
     settings_until: Timestamp,
@@ -79,15 +76,12 @@ impl Cycle {
 impl Dispatcher {
     pub(super) fn new(run: Arc<Run>) -> Self {
         let stages_now = run.stages();
-        let running = vec![0; stages_now.len()];
         let places = Places::new(run.limiter.clone(), run.clock.clone(), run.subject.clone());
         Self {
             run,
             places,
             workers: JoinSet::new(),
-            stages: HashMap::new(),
             stages_now,
-            running,
             settings: Vec::new(),
             settings_until: Timestamp::EPOCH,
             undecided_at: None,
@@ -104,8 +98,8 @@ impl Dispatcher {
             }
             let cycle = tokio::select! {
                 cycle = self.cycle() => cycle,
-                // An engine that does not answer must not delay the end.
-                () = run.reached(Phase::CutOff) => break,
+                // A claim that is on its way is waited for, but an engine that does not answer must not delay the end.
+                () = run.cut_off_for(CALLS_END_WITHIN) => break,
             };
             let next_at = match cycle {
                 Ok(cycle) => cycle.next_at,
@@ -115,14 +109,15 @@ impl Dispatcher {
                 }
             };
             tokio::select! {
+                biased;
                 () = run.reached(Phase::Draining) => break,
-                Some(ended) = self.workers.join_next_with_id() => self.ended(&ended),
+                Some(_) = self.workers.join_next() => self.places.slot_freed(),
                 () = hint(&mut hints) => {}
                 () = run.wake.notified() => self.settings_until = Timestamp::EPOCH,
                 () = run.sleep_until(next_at) => {}
             }
-            while let Some(ended) = self.workers.try_join_next_with_id() {
-                self.ended(&ended);
+            while self.workers.try_join_next().is_some() {
+                self.places.slot_freed();
             }
         }
         self.places.keep(&[]).await;
@@ -136,14 +131,6 @@ impl Dispatcher {
             tracing::warn!(%error, "no job can be claimed; trying again");
         }
         self.run.health.note(&Err::<(), _>(error), self.run.now());
-    }
-
-    fn ended(&mut self, ended: &Result<(Id, ()), tokio::task::JoinError>) {
-        let id = ended.as_ref().map_or_else(|error| error.id(), |(id, ())| *id);
-        if let Some(stage) = self.stages.remove(&id) {
-            self.running[stage] -= 1;
-        }
-        self.places.slot_freed();
     }
 
     async fn cycle(&mut self) -> Result<Cycle, EngineError> {
@@ -171,6 +158,7 @@ impl Dispatcher {
         }
         self.use_up_places(&mut cycle).await?;
         self.places.keep(&cycle.wanted).await;
+        self.run.slots.set_places(self.places.count());
         *lock(&run.waiting) = std::mem::take(&mut cycle.waiting);
         if cycle.claimed {
             cycle.next_at = now;
@@ -187,6 +175,7 @@ impl Dispatcher {
             self.settings = settings?;
             self.settings_until = now.plus(LOOK_EVERY);
         }
+        self.run.slots.set_most(self.stages_now.iter().map(|stage| self.most(stage)).collect());
         let mut look = Look { peeks: Vec::new(), ready: BTreeMap::new() };
         // All are queued before the first is awaited, so that they share a transaction.
         let asked = self.stages_now.iter().enumerate().map(|(index, stage)| {
@@ -214,26 +203,25 @@ impl Dispatcher {
         Ok(look)
     }
 
-    /// How many more jobs of a stage may run.
-    fn free(&self, index: usize) -> usize {
-        let RunStage { config, works: true, .. } = &*self.stages_now[index] else { return 0 };
+    /// How many jobs of a stage may run.
+    fn most(&self, stage: &RunStage) -> usize {
+        let RunStage { config, works: true, .. } = stage else { return 0 };
         let set = self.settings.iter().find(|settings| settings.stage == config.name);
         let jobs = set.and_then(|settings| settings.concurrency).unwrap_or(config.concurrency);
-        let jobs = usize::try_from(jobs).unwrap_or(usize::MAX);
-        let free = jobs.saturating_sub(self.running[index]).min(self.free_in_total()).min(BATCH_MAX);
-        let free = free.min(self.run.unreachable.may_start(&config.name, self.run.now()));
+        usize::try_from(jobs).unwrap_or(usize::MAX)
+    }
+
+    /// How many more jobs of a stage may start now.
+    fn free(&self, index: usize) -> usize {
+        let name = &self.stages_now[index].config.name;
+        let free = self.run.slots.free(index).min(BATCH_MAX);
+        let free = free.min(self.run.unreachable.may_start(name, self.run.now()));
         match &self.run.jobs_left {
             Some(left) if index == first_worked(&self.stages_now) => {
                 free.min(usize::try_from(left.load(Ordering::Relaxed)).unwrap_or(usize::MAX))
             }
             _ => free,
         }
-    }
-
-    fn free_in_total(&self) -> usize {
-        let total =
-            lock(&self.run.total).map_or(usize::MAX, |jobs| usize::try_from(jobs).unwrap_or(usize::MAX));
-        total.saturating_sub(self.running.iter().sum())
     }
 
     /// Claims at once what a stage without a cost has ready. Its jobs may have costs of their own.
@@ -245,19 +233,18 @@ impl Dispatcher {
         cycle: &mut Cycle,
     ) -> Result<(), EngineError> {
         let others = self.places.of_others(&JobCost::OF_STAGE);
-        let free = self.free(index).min(self.free_in_total().saturating_sub(others));
-        if free == 0 {
+        let free = self.free(index).min(self.run.slots.free_in_total().saturating_sub(others));
+        let slots = self.run.slots.take(index, free);
+        if slots.is_empty() {
             return Ok(());
         }
         // Queued together, so that they share a transaction: few workers find a stage empty every other time.
-        let claimed = self.claim(stage, &JobCost::OF_STAGE, free);
+        let claimed = self.claim(stage, &JobCost::OF_STAGE, slots.len());
         let peek = self.run.engine.peek(&stage.config.name, self.run.now());
         let claimed = claimed.await?;
         cycle.claimed |= !claimed.is_empty();
-        let filled = claimed.len() == free;
-        for claimed in claimed {
-            self.start(index, claimed, None);
-        }
+        let filled = claimed.len() == slots.len();
+        claimed.into_iter().zip(slots).for_each(|(claimed, slot)| self.start(slot, claimed, None));
         if !filled {
             let peek = peek.await?;
             cycle.look_at(peek.next_at, self.run.now());
@@ -285,7 +272,7 @@ impl Dispatcher {
         let Some(cost) = peek.cost.as_ref().filter(|_| !peek.paused) else { return Ok(()) };
         let place = stage.place_cost(cost);
         let others = self.places.of_others(&place);
-        let free = self.free(index).min(self.free_in_total().saturating_sub(others));
+        let free = self.free(index).min(self.run.slots.free_in_total().saturating_sub(others));
         // The count may be older than the peek, which found one.
         let ready = look.ready.get(&stage.config.name).copied().unwrap_or(1).max(1);
         let wanted = free.min(usize::try_from(ready).unwrap_or(usize::MAX));
@@ -321,18 +308,20 @@ impl Dispatcher {
         index: usize,
         stage: &RunStage,
         place: &JobCost,
-        mut due: usize,
+        due: usize,
         cycle: &mut Cycle,
     ) -> Result<(), EngineError> {
+        let mut slots = self.run.slots.take(index, due);
         for cost in stage.job_costs(place) {
-            if due == 0 {
+            if slots.is_empty() {
                 break;
             }
-            for claimed in self.claim(stage, &cost, due).await? {
+            let claimed = self.claim(stage, &cost, slots.len()).await?;
+            cycle.claimed |= !claimed.is_empty();
+            let left = slots.split_off(claimed.len().min(slots.len()));
+            for (claimed, slot) in claimed.into_iter().zip(std::mem::replace(&mut slots, left)) {
                 let permit = self.places.pop(place);
-                self.start(index, claimed, permit);
-                due -= 1;
-                cycle.claimed = true;
+                self.start(slot, claimed, permit);
             }
         }
         Ok(())
@@ -367,23 +356,17 @@ impl Dispatcher {
         self.run.engine.claim(request, self.run.now())
     }
 
-    fn start(&mut self, index: usize, claimed: Claimed, permit: Option<Permit>) {
+    fn start(&mut self, slot: Slot, claimed: Claimed, permit: Option<Permit>) {
+        let index = slot.stage();
         // A second try of a job of the batch is no further job.
         let first = index == first_worked(&self.stages_now) && work::is_first_try(&claimed.job);
         if let Some(left) = self.run.jobs_left.as_ref().filter(|_| first) {
             left.fetch_sub(1, Ordering::Relaxed);
         }
-        self.run.active.add(claimed.claim.clone(), index);
-        let (claim, stage) = (claimed.claim.clone(), self.stages_now[index].clone());
-        let probe = self.run.unreachable.started(&stage.config.name);
-        let work = work::work(self.run.clone(), stage, claimed, permit);
-        let task = self.workers.spawn(async move {
-            let _until_it_ends = probe;
-            work.await;
-        });
-        self.stages.insert(task.id(), index);
-        self.run.active.set_worker(&claim, task);
-        self.running[index] += 1;
+        let probe = self.run.unreachable.started(&self.stages_now[index].config.name);
+        let (run, claim) = (self.run.clone(), claimed.claim.clone());
+        let workers = &mut self.workers;
+        self.run.active.start(claim, index, || workers.spawn(work::work(run, slot, claimed, permit, probe)));
     }
 
     /// The limiter did not decide. A cost that is a job's own, and can never be granted, is that job's end.

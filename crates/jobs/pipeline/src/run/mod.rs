@@ -1,7 +1,8 @@
 //! The runner: claims jobs in order, within the vendor's quota, and hands them to handlers.
 //!
-//! `dispatch` decides which job is next, `places` takes from the limiter before a claim, `work` does one job, `conclude` is
-//! the rule from an answer to an end, `unreachable` knows which handlers are away, `upkeep` renews claims and purges, `progress` and `alarm` say how it goes.
+//! `dispatch` decides which job is next, `places` takes from the limiter before a claim, `work` does one job after the other,
+//! `conclude` is the rule from an answer to an end, `store` ends a claim and brings the next job, `slots` counts what runs,
+//! `unreachable` knows which handlers are away, `upkeep` renews claims and purges, `progress` and `alarm` say how it goes.
 
 mod active;
 pub mod alarm;
@@ -17,7 +18,9 @@ mod own_events;
 mod places;
 pub mod progress;
 mod runner_view;
+mod slots;
 mod stage;
+mod store;
 mod unreachable;
 mod upkeep;
 mod work;
@@ -44,6 +47,7 @@ pub(crate) use self::clock::sleep_until;
 use self::history::History;
 use self::outage::{EngineHealth, is_outage};
 use self::progress::Progress;
+use self::slots::Slots;
 use self::stage::{Handlers, RunStage};
 use self::unreachable::UnreachableHandlers;
 use crate::{Engine, EngineAnswer, EngineError, PipelineConfig, StageChange, StageCounts};
@@ -53,6 +57,10 @@ const LOOK_EVERY: Span = Span::from_millis(200);
 
 /// How soon an engine that is away is asked again.
 const AWAY_PAUSE: Span = Span::from_secs(1);
+
+/// How long calls of the engine may take that are on their way when a runner is cut off: a claim would be left open, and an
+/// answer lost.
+const CALLS_END_WITHIN: Duration = Duration::from_secs(1);
 
 /// How long claims may take to be given back at the end. After that they expire by themselves.
 const GIVE_BACK_WITHIN: Duration = Duration::from_secs(10);
@@ -86,7 +94,7 @@ struct Run {
     handlers: Handlers,
     /// The name of this process in claims.
     worker: String,
-    total: Mutex<Option<u32>>,
+    slots: Arc<Slots>,
     /// How many more jobs of the first stage may start; none: any number.
     jobs_left: Option<AtomicU64>,
     active: ActiveClaims,
@@ -131,6 +139,17 @@ impl Run {
         let mut current = self.phase.clone();
         // Without a sender, the runner was dropped.
         let _ = current.wait_for(|current| *current >= phase).await;
+    }
+
+    /// Waits until the runner has been cut off for this long.
+    async fn cut_off_for(&self, lasts: Duration) {
+        self.reached(Phase::CutOff).await;
+        tokio::time::sleep(lasts).await;
+    }
+
+    /// Whether no further job is to begin.
+    fn is_draining(&self) -> bool {
+        *self.phase.borrow() >= Phase::Draining
     }
 
     async fn counts(&self) -> Result<Vec<StageCounts>, EngineError> {
@@ -213,7 +232,7 @@ impl Runner {
 
     /// Lets this many jobs run at a time in all stages of this process together; none: as many as the stages allow.
     pub fn set_total(&self, jobs: Option<u32>) {
-        *lock(&self.run.total) = jobs;
+        self.run.slots.set_total(jobs);
         self.run.wake.notify_one();
     }
 

@@ -34,6 +34,12 @@ struct OfCost {
     denied: Option<Wait>,
 }
 
+impl OfCost {
+    fn count(&self) -> usize {
+        self.due.len() + usize::from(self.booked.is_some())
+    }
+}
+
 /// A take that was denied.
 #[derive(Clone, Copy)]
 struct Wait {
@@ -54,7 +60,12 @@ impl Places {
     /// How many places there are, due or not, of other costs than this one.
     pub(super) fn of_others(&self, cost: &JobCost) -> usize {
         let others = self.costs.iter().filter(|(known, _)| *known != cost);
-        others.map(|(_, places)| places.due.len() + usize::from(places.booked.is_some())).sum()
+        others.map(|(_, places)| places.count()).sum()
+    }
+
+    /// How many places there are, due or not.
+    pub(super) fn count(&self) -> usize {
+        self.costs.values().map(OfCost::count).sum()
     }
 
     /// Takes until `wanted` places are due, or the next one is not due yet. How many are due.

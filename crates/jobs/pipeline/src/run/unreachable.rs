@@ -45,6 +45,11 @@ impl UnreachableHandlers {
         }
     }
 
+    /// Whether nothing is known against its handler.
+    pub(super) fn is_reachable(&self, stage: &Name) -> bool {
+        !lock(&self.0).contains_key(stage)
+    }
+
     /// A job of a stage starts. While its handler cannot be reached, no other does until this one has ended.
     pub(super) fn started(&self, stage: &Name) -> Option<Probe> {
         lock(&self.0).get_mut(stage)?.probing = true;

@@ -1,4 +1,4 @@
-//! One job: its turn begins, its handler works, its claim ends.
+//! A worker: its job's turn begins, the handler works, the claim ends, and the next job may follow.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -10,36 +10,57 @@ use tollway_core::Span;
 use tower::ServiceExt;
 
 use super::conclude::{Concluded, conclude};
-use super::outage::is_outage;
+use super::slots::Slot;
 use super::stage::RunStage;
-use super::{Phase, Run, lock};
+use super::store::store;
+use super::unreachable::Probe;
+use super::{CALLS_END_WITHIN, Phase, Run, lock};
 use crate::handler::{Answer, Task, Turn};
-use crate::{Attempt, Cause, Claim, Claimed, Conclusion, EngineError, Finished, Job, JobCost, StageChange};
-
-/// The pause before a conclusion that could not be stored is stored again.
-const STORE_PAUSE: Span = Span::from_secs(1);
+use crate::{Attempt, Cause, Claim, Claimed, Conclusion, EngineError, Job, JobCost, StageChange};
 
 /// How long a job that is cut off waits for its turn, to give it back.
 const TURN_WITHIN: Duration = Duration::from_secs(1);
 
-/// Does a job. If the runner is cut off before it ends, the claim stays open, and the runner gives it back.
-pub(super) async fn work(run: Arc<Run>, stage: Arc<RunStage>, claimed: Claimed, permit: Option<Permit>) {
-    let turn = Turn::new(permit);
-    tokio::select! {
-        biased;
-        () = run.reached(Phase::CutOff) => {}
-        () = attempt(&run, &stage, &claimed, &turn) => run.active.remove(&claimed.claim),
+/// Does a job, and those that its worker gets with the answer to the one before. If the runner is cut off before one ends, the
+/// claim stays open, and the runner gives it back.
+pub(super) async fn work(
+    run: Arc<Run>,
+    mut slot: Slot,
+    claimed: Claimed,
+    permit: Option<Permit>,
+    probe: Option<Probe>,
+) {
+    let mut job = Some((claimed, permit, probe));
+    while let Some((claimed, permit, _probe)) = job {
+        let stage = run.stages()[slot.stage()].clone();
+        let turn = Turn::new(permit);
+        let conclusion = tokio::select! {
+            biased;
+            () = run.reached(Phase::CutOff) => None,
+            conclusion = attempt(&run, &stage, &claimed, &turn) => conclusion,
+        };
+        // The turn of a job that was cut off. Its handler may be about to begin, and then it keeps the turn.
+        let _ = tokio::time::timeout(TURN_WITHIN, end_turn(&turn, &[])).await;
+        let Some(conclusion) = conclusion else { return };
+        let next = tokio::select! {
+            biased;
+            next = store(&run, &stage, &mut slot, &claimed.claim, conclusion) => next,
+            () = run.cut_off_for(CALLS_END_WITHIN) => None,
+        };
+        match next {
+            // Claimed while the runner began to drain.
+            Some(next) if run.is_draining() => return release(&run, &next).await,
+            next => job = next.map(|next| (next, None, None)),
+        }
     }
-    // The turn of a job that was cut off. Its handler may be about to begin, and then it keeps the turn.
-    let _ = tokio::time::timeout(TURN_WITHIN, end_turn(&turn, &[])).await;
 }
 
-async fn attempt(run: &Arc<Run>, stage: &RunStage, claimed: &Claimed, turn: &Turn) {
+/// Hands a job to its handler. How its claim ends; none: it was given back.
+async fn attempt(run: &Arc<Run>, stage: &RunStage, claimed: &Claimed, turn: &Turn) -> Option<Conclusion> {
     if claimed.job.crashes >= stage.config.crashes {
         let attempt =
             Attempt::new(Cause::Crash, "crash: the pipeline or its handler died too often with this job");
-        store(run, stage, &claimed.claim, Conclusion::Dead { attempt }).await;
-        return;
+        return Some(Conclusion::Dead { attempt });
     }
     run.health.room().await;
     if !stage.begins
@@ -47,7 +68,7 @@ async fn attempt(run: &Arc<Run>, stage: &RunStage, claimed: &Claimed, turn: &Tur
     {
         tracing::warn!(%error, job = %claimed.job.id, "the call cannot begin; the job is given back");
         release(run, claimed).await;
-        return;
+        return None;
     }
     if !stage.begins {
         run.active.begin(&claimed.claim, run.now());
@@ -62,7 +83,7 @@ async fn attempt(run: &Arc<Run>, stage: &RunStage, claimed: &Claimed, turn: &Tur
         turn.not_called().await;
         end_turn(turn, &[]).await;
         release(run, claimed).await;
-        return;
+        return None;
     }
     run.unreachable.answered(&stage.config.name, called_at, now);
     run.own_events.answered(&stage.config.name, now.since(called_at));
@@ -77,7 +98,7 @@ async fn attempt(run: &Arc<Run>, stage: &RunStage, claimed: &Claimed, turn: &Tur
     }
     let actual: Vec<(&str, u64)> = cost.iter().map(|(unit, amount)| (unit.as_str(), *amount)).collect();
     end_turn(turn, &actual).await;
-    store(run, stage, &claimed.claim, conclusion).await;
+    Some(conclusion)
 }
 
 /// Whether no attempt of a job has ended.
@@ -154,42 +175,7 @@ async fn release(run: &Run, claimed: &Claimed) {
     if let Err(error) = run.engine.release(vec![claim.clone()], run.now()).await {
         tracing::warn!(%error, %claim, "a claim could not be given back; it expires");
     }
-}
-
-/// Ends a claim. While the engine is away, the answer is kept and tried again. A claim that another worker has taken over
-/// meanwhile is recognised by its number.
-async fn store(run: &Run, stage: &RunStage, claim: &Claim, mut conclusion: Conclusion) {
-    let mut kept = None;
-    loop {
-        let finished = run.engine.finish(claim.clone(), conclusion.clone(), run.now()).await;
-        run.health.note(&finished, run.now());
-        match finished {
-            Ok(Finished::Late) => {
-                run.own_events.late(&stage.config.name);
-                tracing::warn!(%claim, "late answer: another worker has the job");
-                return;
-            }
-            Ok(_) => {
-                run.own_events.concluded(&stage.config.name, &conclusion, run.now());
-                return;
-            }
-            Err(error) if !is_outage(&error) => {
-                let refused =
-                    Attempt::new(Cause::Failure, &format!("the answer cannot be stored: {}", error.message));
-                let was_answer = matches!(conclusion, Conclusion::Done { .. });
-                conclusion = Conclusion::Dead { attempt: refused };
-                if !was_answer {
-                    tracing::error!(%error, %claim, "the end of a claim cannot be stored; it expires");
-                    return;
-                }
-            }
-            Err(error) => {
-                tracing::debug!(%error, %claim, "an answer cannot be stored; trying again");
-                kept.get_or_insert_with(|| run.health.keep(&conclusion));
-                run.sleep_until(run.now().plus(STORE_PAUSE)).await;
-            }
-        }
-    }
+    run.active.end(claim, None);
 }
 
 /// Counts a crash of a job that was cut off. Its next claim decides whether it had too many.

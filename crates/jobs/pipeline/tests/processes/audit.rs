@@ -96,8 +96,8 @@ impl Engine for AuditedEngine {
             EngineRequest::Renew { claims, visibility, now } => {
                 reply(self.renewed(claims, visibility, now), Reply::Renew)
             }
-            EngineRequest::Finish { claim, conclusion, now } => {
-                reply(self.finished(claim, conclusion, now), Reply::Finish)
+            EngineRequest::Finish { claim, conclusion, next, now } => {
+                reply(self.finished(claim, conclusion, next, now), Reply::Finish)
             }
             EngineRequest::Release { claims, now } => reply(self.released(claims, now), Reply::Release),
             other => self.inner.call(other),
@@ -136,7 +136,13 @@ impl AuditedEngine {
         })
     }
 
-    fn finished(&self, claim: Claim, conclusion: Conclusion, now: Timestamp) -> EngineAnswer<Finished> {
+    fn finished(
+        &self,
+        claim: Claim,
+        conclusion: Conclusion,
+        next: Vec<ClaimRequest>,
+        now: Timestamp,
+    ) -> EngineAnswer<(Finished, Option<Claimed>)> {
         let what = match conclusion {
             Conclusion::Done { .. } => "done",
             Conclusion::Again { .. } => "again",
@@ -146,11 +152,12 @@ impl AuditedEngine {
         // Or at a later one, if the runner drops this call.
         let dies = first_stage
             && self.dies_at.is_some_and(|number| self.finishes.fetch_add(1, Ordering::SeqCst) >= number);
-        let call = bugs::Finish { claim: claim.clone(), key: self.audit.key(&claim), conclusion, now, dies };
+        let call =
+            bugs::Finish { claim: claim.clone(), key: self.audit.key(&claim), conclusion, next, now, dies };
         let (bug, audit) = (self.bug, self.audit.clone());
         let answer = bugs::finish(self.inner.clone(), bug, call);
         Box::pin(async move {
-            let finished = answer.await?;
+            let (finished, next) = answer.await?;
             if dies && bug != Some(Bug::AnswerBeforeCommit) {
                 die();
             }
@@ -162,7 +169,8 @@ impl AuditedEngine {
             if dies {
                 die();
             }
-            Ok(finished)
+            next.iter().for_each(|claimed| audit.claimed(claimed));
+            Ok((finished, next))
         })
     }
 

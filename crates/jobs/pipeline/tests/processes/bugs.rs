@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use tollway_core::Timestamp;
-use tollway_pipeline::{Claim, Conclusion, Engine, EngineAnswer, Filter, Finished, NewJob};
+use tollway_pipeline::{
+    Claim, ClaimRequest, Claimed, Conclusion, Engine, EngineAnswer, Filter, Finished, NewJob,
+};
 
 use crate::audit::die;
 use crate::child::output_data;
@@ -31,6 +33,7 @@ pub(crate) struct Finish {
     pub(crate) claim: Claim,
     pub(crate) key: String,
     pub(crate) conclusion: Conclusion,
+    pub(crate) next: Vec<ClaimRequest>,
     pub(crate) now: Timestamp,
     /// The process dies here, where the bug has one, at its worst moment.
     pub(crate) dies: bool,
@@ -40,18 +43,23 @@ pub(crate) struct Finish {
 const COMMITS_AFTER: Duration = Duration::from_millis(200);
 
 /// Finishes a job with a bug, or as it should be.
-pub(crate) fn finish(engine: Arc<dyn Engine>, bug: Option<Bug>, call: Finish) -> EngineAnswer<Finished> {
-    let Finish { claim, mut conclusion, now, .. } = call;
+pub(crate) fn finish(
+    engine: Arc<dyn Engine>,
+    bug: Option<Bug>,
+    call: Finish,
+) -> EngineAnswer<(Finished, Option<Claimed>)> {
+    let Finish { claim, mut conclusion, next, now, .. } = call;
     match (bug, &mut conclusion) {
         (Some(Bug::NoFence), _) => Box::pin(async move {
             let job = Filter { job: Some(claim.job), ..Filter::default() };
             let newest = engine.scan(job, None, 1).await?.items.first().map(|job| job.claim_number);
-            engine.finish(Claim { number: newest.unwrap_or(claim.number), ..claim }, conclusion, now).await
+            let claim = Claim { number: newest.unwrap_or(claim.number), ..claim };
+            engine.finish_and_claim(claim, conclusion, next, now).await
         }),
         (Some(Bug::HandOffInTwoTransactions), Conclusion::Done { outputs, .. }) if !outputs.is_empty() => {
             let outputs = std::mem::take(outputs);
             Box::pin(async move {
-                let finished = engine.finish(claim.clone(), conclusion, now).await?;
+                let finished = engine.finish_and_claim(claim.clone(), conclusion, next, now).await?;
                 if call.dies {
                     die();
                 }
@@ -69,14 +77,14 @@ pub(crate) fn finish(engine: Arc<dyn Engine>, bug: Option<Bug>, call: Finish) ->
                 tokio::time::sleep(COMMITS_AFTER).await;
                 engine.finish(claim, conclusion, now).await
             });
-            Box::pin(std::future::ready(Ok(finished)))
+            Box::pin(std::future::ready(Ok((finished, None))))
         }
         (Some(Bug::LostOutput), Conclusion::Done { outputs, .. }) => {
             if call.key.ends_with('5') {
                 outputs.pop();
             }
-            engine.finish(claim, conclusion, now)
+            engine.finish_and_claim(claim, conclusion, next, now)
         }
-        _ => engine.finish(claim, conclusion, now),
+        _ => engine.finish_and_claim(claim, conclusion, next, now),
     }
 }

@@ -55,6 +55,8 @@ pub(crate) struct Plan {
     pub(crate) vendor: String,
     pub(crate) handlers: Handlers,
     pub(crate) concurrency: u32,
+    /// The second stage takes nothing: its workers go on with the next job without the dispatcher.
+    pub(crate) free_stage: bool,
     pub(crate) audit: PathBuf,
     /// The name of the worker, which a restarted one has again.
     pub(crate) worker: String,
@@ -261,6 +263,7 @@ fn stage_config(plan: &Plan, name: &str) -> StageConfig {
     };
     let take = match plan.bug {
         Some(Bug::ClaimBeforeToken) => JobCost::OF_STAGE,
+        _ if plan.free_stage && name == "b" => JobCost::OF_STAGE,
         _ => JobCost::new([("vendor", "requests", 1)]).unwrap(),
     };
     StageConfig {

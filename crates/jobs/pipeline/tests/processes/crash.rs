@@ -45,12 +45,16 @@ async fn work(engine: Arc<dyn Engine>, name: String, now: Timestamp) {
         engine.enqueue(jobs, now).await.unwrap();
         keys.iter().for_each(|key| acknowledge(&format!("enqueued {key}")));
         let request = ClaimRequest::new(&stage("a"), &name, Span::from_mins(15));
-        for claimed in engine.claim(request, now).await.unwrap() {
+        let mut next = engine.claim(request.clone(), now).await.unwrap().pop();
+        while let Some(claimed) = next {
             let outputs = vec![Output::new(&stage("b"), "1").unwrap(); 2];
             let conclusion = Conclusion::Done { outputs, result: None };
-            let finished = engine.finish(claimed.claim, conclusion, now).await.unwrap();
+            let asked = vec![request.clone()];
+            let (finished, goes_on) =
+                engine.finish_and_claim(claimed.claim, conclusion, asked, now).await.unwrap();
             assert_eq!(finished, Finished::Committed { outputs: 2, joined: 0 });
             acknowledge(&format!("finished {}", claimed.job.key));
+            next = goes_on;
         }
     }
 }

@@ -44,8 +44,12 @@ fn killed_pipeline_takes_forks_of_its_handlers_with_it() {
 
 /// Every other kill is one of a pipeline, which is started again; the others are of a Python process that works for one.
 fn kill_often(lab: &Lab, workers: &[&str]) {
-    let plan =
-        |worker: &str, round| Plan { handlers: Handlers::Python, concurrency: 3, ..lab.plan(worker, round) };
+    let plan = |worker: &str, round| Plan {
+        handlers: Handlers::Python,
+        concurrency: 3,
+        free_stage: true,
+        ..lab.plan(worker, round)
+    };
     let mut processes: Vec<Process<'_>> = workers.iter().map(|worker| lab.start(plan(worker, 0))).collect();
     let mut random = 1_u64;
     for kill in 0..kills() {

@@ -93,6 +93,7 @@ impl Lab {
             vendor: self.vendor.address.clone(),
             handlers: Handlers::InProcess,
             concurrency: 4,
+            free_stage: false,
             audit: self.path("audit.log"),
             worker: worker.to_owned(),
             process: format!("{worker}.{round}"),

@@ -110,7 +110,7 @@ impl Operation for Take {
     }
 }
 
-fn of_row(row: &Row, stage: &Name) -> Result<Claimed, Failure> {
+pub(super) fn of_row(row: &Row, stage: &Name) -> Result<Claimed, Failure> {
     let job = job(row, stage.clone())?;
     let claim = Claim { job: job.id, stage: stage.clone(), number: job.claim_number };
     Ok(Claimed { claim, expires_at: job.due_at, job })

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use futures_util::future::{try_join, try_join4};
+use tokio_postgres::error::SqlState;
 use tokio_postgres::types::ToSql;
 use tollway_core::{Name, Timestamp};
 
@@ -137,7 +138,19 @@ impl<'j> Rows<'j> {
         Ok((0..self.jobs.len()).map(|index| ids.remove(&(self.stages[index], keys[index]))).collect())
     }
 
-    /// The same, in place of cancelled jobs where that is meant. Both statements are sent at once.
+    /// Inserts all of them. False: a key is not new, so the transaction has failed.
+    pub(super) async fn insert_all(&self, session: &Session) -> Result<bool, Failure> {
+        if self.jobs.is_empty() {
+            return Ok(true);
+        }
+        match session.try_query(Index::InsertAll, &self.columns().parameters()).await {
+            Ok(_) => Ok(true),
+            Err(error) if error.code() == Some(&SqlState::UNIQUE_VIOLATION) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Inserts those whose keys are new, in place of cancelled jobs where that is meant. Both statements are sent at once.
     async fn forget_and_insert(&self, session: &Session) -> Result<Vec<Option<JobId>>, Failure> {
         let again = (0..self.jobs.len()).filter(|index| self.jobs[*index].0.again);
         let (stages, keys): (Vec<i32>, Vec<&str>) =

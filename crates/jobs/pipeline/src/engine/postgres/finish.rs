@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use futures_util::future::{try_join, try_join3, try_join4};
+use futures_util::future::{join5, try_join, try_join3, try_join4};
 use tokio_postgres::Row;
 use tollway_core::Timestamp;
 
@@ -10,6 +10,7 @@ use super::claims::columns;
 use super::enqueue::Rows;
 use super::error::Failure;
 use super::lane::Operation;
+use super::next_claims::NextClaims;
 use super::session::{BEGIN, Parameters, Session, moved};
 use super::statements::Index;
 use crate::bounds::{BATCH_BYTES_MAX, OUTPUTS_MAX};
@@ -17,12 +18,16 @@ use crate::engine::checks::check_output_key;
 use crate::engine::counters::Kind;
 use crate::engine::stored::micros;
 use crate::job::transition::waiting;
-use crate::{Attempt, Claim, Conclusion, EngineError, Enqueued, Finished, JobId, NewJob, Output, State};
+use crate::{
+    Attempt, Claim, ClaimRequest, Claimed, Conclusion, EngineError, Enqueued, Finished, JobId, NewJob,
+    Output, State,
+};
 
 /// A call of `finish`.
 pub(super) struct Finish {
     pub(super) claim: Claim,
     pub(super) conclusion: Conclusion,
+    pub(super) next: Vec<ClaimRequest>,
     pub(super) now: Timestamp,
     pub(super) bytes: usize,
 }
@@ -53,7 +58,7 @@ impl Finish {
 }
 
 impl Operation for Finish {
-    type Answer = Finished;
+    type Answer = (Finished, Option<Claimed>);
 
     fn bytes(&self) -> usize {
         self.bytes
@@ -68,28 +73,31 @@ impl Operation for Finish {
             && others.iter().all(|other| other.claim.job != self.claim.job)
     }
 
-    async fn run(session: &Session, calls: &[&Self]) -> Result<(Vec<Finished>, bool), Failure> {
+    async fn run(session: &Session, calls: &[&Self]) -> Result<(Vec<Self::Answer>, bool), Failure> {
         // Stages are made before the transaction, and so may be made in vain.
         for output in calls.iter().flat_map(|call| call.outputs()) {
             session.stage_id(&output.stage).await?;
         }
-        let (jobs, stages, numbers) = columns(session, calls.iter().map(|call| &call.claim)).await?;
-        let groups: HashSet<&str> = calls
-            .iter()
-            .flat_map(|call| call.outputs())
-            .filter_map(|output| output.group.as_deref())
-            .collect();
-        let groups: Vec<&str> = groups.into_iter().collect();
-        let (_, _, rows) = try_join3(
-            session.begin(BEGIN),
-            session.enter(&groups, &jobs),
-            session.query(Index::Fence, &[&jobs, &stages, &numbers]),
-        )
-        .await?;
-        let mut batch = Batch { calls, jobs, stages, numbers, open: Vec::new() };
-        batch.open = rows.iter().map(open).collect::<Result<_, _>>()?;
+        let next = NextClaims::new(session, calls).await?;
+        let mut batch = Batch {
+            calls,
+            jobs: Vec::new(),
+            stages: Vec::new(),
+            numbers: Vec::new(),
+            open: Vec::new(),
+            next,
+        };
+        (batch.jobs, batch.stages, batch.numbers) =
+            columns(session, calls.iter().map(|call| &call.claim)).await?;
+        batch.lock(session).await?;
+        if batch.is_plain() {
+            if let Some(answers) = batch.conclude_at_once(session).await? {
+                return Ok((answers, batch.wakes()));
+            }
+            batch.lock(session).await?;
+        }
         let answers = batch.conclude(session).await?;
-        Ok((answers, true))
+        Ok((answers, batch.wakes()))
     }
 }
 
@@ -121,18 +129,73 @@ struct Batch<'c> {
     stages: Vec<i32>,
     numbers: Vec<i64>,
     open: Vec<OpenClaim>,
+    next: NextClaims,
 }
 
 impl Batch<'_> {
-    async fn conclude(&self, session: &Session) -> Result<Vec<Finished>, Failure> {
+    /// Begins the transaction, and locks the jobs whose claims are open.
+    async fn lock(&mut self, session: &Session) -> Result<(), Failure> {
+        let outputs = self.calls.iter().flat_map(|call| call.outputs());
+        let groups: HashSet<&str> = outputs.filter_map(|output| output.group.as_deref()).collect();
+        let groups: Vec<&str> = groups.into_iter().collect();
+        let (_, _, rows) = try_join3(
+            session.begin(BEGIN),
+            session.enter(&groups, &self.jobs),
+            session.query(Index::Fence, &[&self.jobs, &self.stages, &self.numbers]),
+        )
+        .await?;
+        self.open = rows.iter().map(open).collect::<Result<_, _>>()?;
+        Ok(())
+    }
+
+    /// Whether every claim is open and hands on new jobs only, as far as is known.
+    fn is_plain(&self) -> bool {
+        let joins = |call: &&Finish| call.outputs().iter().any(|output| output.join.is_some());
+        self.open.len() == self.calls.len() && !self.calls.iter().any(joins)
+    }
+
+    /// Whether a job may have become ready: an output, one that is tried again, or one that was held for its group.
+    fn wakes(&self) -> bool {
+        let brings = |call: &&Finish| call.attempt().is_some() || !call.outputs().is_empty();
+        self.calls.iter().any(brings) || self.open.iter().any(|open| open.group.is_some())
+    }
+
+    /// Concludes plain calls with the commit in the same round trip. None: an output has a key that is not new, and nothing was
+    /// changed.
+    async fn conclude_at_once(
+        &self,
+        session: &Session,
+    ) -> Result<Option<Vec<(Finished, Option<Claimed>)>>, Failure> {
         let outputs = self.outputs()?;
-        let given: Vec<(&NewJob, Timestamp)> =
-            outputs.iter().map(|output| (&output.job, self.calls[output.index].now)).collect();
+        let given = self.given(&outputs);
         let rows = Rows::new(session, &given).await?;
-        let of_outputs = given.iter().filter_map(|(job, now)| Some((job.group.as_deref()?, *now)));
-        let left = self.open.iter().filter(|open| self.calls[open.index].attempt().is_none());
-        let of_left = left.filter_map(|open| Some((open.group.as_deref()?, self.calls[open.index].now)));
-        let (groups, now) = moved(of_outputs.chain(of_left));
+        let (groups, now) = self.moved_groups(&given);
+        // After an error the server refuses the statements behind it, and undoes the transaction at its end.
+        let (ended, inserted, released, next, committed) = join5(
+            self.end(session),
+            rows.insert_all(session),
+            session.release_groups(&groups, &now),
+            self.next.claim(session, self.calls),
+            session.commit(),
+        )
+        .await;
+        if let (Ok(()), Ok(false)) = (&ended, &inserted) {
+            return Ok(None);
+        }
+        let next = ended.and(inserted).and(released).and(next).map_err(Failure::with_commit)?;
+        committed?;
+        let answer = |(call, claimed): (&&Finish, _)| {
+            (Finished::Committed { outputs: call.outputs().len(), joined: 0 }, claimed)
+        };
+        Ok(Some(self.calls.iter().zip(next).map(answer).collect()))
+    }
+
+    /// Concludes, and commits when all outputs are known to be new or to join a job that is there.
+    async fn conclude(&self, session: &Session) -> Result<Vec<(Finished, Option<Claimed>)>, Failure> {
+        let outputs = self.outputs()?;
+        let given = self.given(&outputs);
+        let rows = Rows::new(session, &given).await?;
+        let (groups, now) = self.moved_groups(&given);
         let (late, _, inserted, _) = try_join4(
             self.late(session),
             self.end(session),
@@ -158,8 +221,24 @@ impl Batch<'_> {
                 Some(other) => return Err(taken(output, other).into()),
             }
         }
-        try_join(self.count_late(session, &answers), session.commit()).await.map_err(Failure::with_commit)?;
-        Ok(answers)
+        let claim = self.next.claim(session, self.calls);
+        let (_, next, _) = try_join3(self.count_late(session, &answers), claim, session.commit())
+            .await
+            .map_err(Failure::with_commit)?;
+        Ok(answers.into_iter().zip(next).collect())
+    }
+
+    /// Outputs with the time of their call.
+    fn given<'o>(&self, outputs: &'o [NewOutput]) -> Vec<(&'o NewJob, Timestamp)> {
+        outputs.iter().map(|output| (&output.job, self.calls[output.index].now)).collect()
+    }
+
+    /// The groups that outputs enter and done jobs leave.
+    fn moved_groups<'g>(&'g self, given: &[(&'g NewJob, Timestamp)]) -> (Vec<&'g str>, Vec<i64>) {
+        let of_outputs = given.iter().filter_map(|(job, now)| Some((job.group.as_deref()?, *now)));
+        let left = self.open.iter().filter(|open| self.calls[open.index].attempt().is_none());
+        let of_left = left.filter_map(|open| Some((open.group.as_deref()?, self.calls[open.index].now)));
+        moved(of_outputs.chain(of_left))
     }
 
     /// The outputs of all open claims.

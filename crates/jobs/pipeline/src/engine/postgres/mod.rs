@@ -14,6 +14,7 @@ mod finish;
 mod lane;
 mod moving;
 mod names;
+mod next_claims;
 mod operate;
 mod options;
 mod read;
@@ -255,8 +256,8 @@ impl Engine for PostgresEngine {
             Request::Renew { claims, visibility, now } => {
                 reply(lanes.renew.ask(Renewal { claims, visibility, now }), Reply::Renew)
             }
-            Request::Finish { claim, conclusion, now } => {
-                reply(lanes.finish.ask(Finish { claim, conclusion, now, bytes }), Reply::Finish)
+            Request::Finish { claim, conclusion, next, now } => {
+                reply(lanes.finish.ask(Finish { claim, conclusion, next, now, bytes }), Reply::Finish)
             }
             Request::Release { claims, now } => {
                 reply(lanes.release.ask(Return { claims, now }), Reply::Release)

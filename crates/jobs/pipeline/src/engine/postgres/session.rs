@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 
 use futures_util::future::{try_join, try_join_all};
 use tokio_postgres::types::ToSql;
-use tokio_postgres::{Client, Row, Statement};
+use tokio_postgres::{Client, Error, Row, Statement};
 use tollway_core::{Fingerprint, Name, StoreError, Timestamp};
 use tollway_postgres_link::{Connection, LOCK_WAIT_MAX, PoolSession, idled_out};
 
@@ -72,7 +72,12 @@ impl Session {
 
     /// The rows of a prepared statement.
     pub(super) async fn query(&self, index: Index, with: Parameters<'_>) -> Result<Vec<Row>, Failure> {
-        Ok(self.client().query(&self.statements[index as usize], with).await?)
+        Ok(self.try_query(index, with).await?)
+    }
+
+    /// The same, with the error of Postgres.
+    pub(super) async fn try_query(&self, index: Index, with: Parameters<'_>) -> Result<Vec<Row>, Error> {
+        self.client().query(&self.statements[index as usize], with).await
     }
 
     /// The first number of the first row of a prepared statement.
@@ -135,7 +140,8 @@ impl Session {
         Ok(self.known_stage(name))
     }
 
-    fn known_stage(&self, name: &Name) -> Option<i32> {
+    /// The id of a stage, if this session has read it.
+    pub(super) fn known_stage(&self, name: &Name) -> Option<i32> {
         self.stages.lock().unwrap_or_else(PoisonError::into_inner).get(name.as_str()).copied()
     }
 

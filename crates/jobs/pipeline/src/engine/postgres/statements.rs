@@ -12,9 +12,11 @@ pub(super) enum Index {
     Gate,
     LockGroups,
     Insert,
+    InsertAll,
     Due,
     Claim,
     ClaimOfCost,
+    ClaimNext,
     Fence,
     End,
     Trim,
@@ -29,13 +31,15 @@ pub(super) enum Index {
 }
 
 /// In the order of [`Index`].
-pub(super) const ALL: [&str; 17] = [
+pub(super) const ALL: [&str; 19] = [
     GATE,
     LOCK_GROUPS,
     INSERT,
+    INSERT_ALL,
     DUE,
     CLAIM,
     CLAIM_OF_COST,
+    CLAIM_NEXT,
     FENCE,
     END,
     TRIM,
@@ -75,27 +79,37 @@ const LOCK_GROUPS: &str = r#"
         WHERE "group" IS NOT NULL AND EXISTS (SELECT FROM stages WHERE after <> '{}') ORDER BY bucket
     ) AS buckets"#;
 
-/// Inserts jobs whose keys are new. Jobs with a group are held in a stage that waits for groups; see RELEASE_GROUPS.
-const INSERT: &str = concat!(
-    r#"WITH given AS MATERIALIZED (
-        SELECT nextval('job_ids') AS id, g.*
-        FROM unnest($1::integer[], $2::text[], $3::text[], $4::text[], $5::smallint[], $6::text[], $7::bigint[],
-                    $8::bigint[]) WITH ORDINALITY AS g (stage, key, "group", data, priority, cost, due_at, now, place)
-    ), inserted AS (
-        INSERT INTO jobs (id, stage, state, priority, due_at, created_at, changed_at, cost, key, "group", data)
-        SELECT id, stage,
-               CASE WHEN "group" IS NOT NULL AND stage = ANY (ARRAY (SELECT id FROM stages WHERE after <> '{}')) THEN 2
-                    WHEN due_at > now THEN 1 ELSE 0 END,
-               priority, due_at, now, now, cost, key, "group", data
-        FROM given ORDER BY stage, key COLLATE "C", place
-        ON CONFLICT (stage, key) DO NOTHING RETURNING id, stage, state, key
-    ), changes (stage, kind, delta) AS (
-        SELECT stage, state, count(*) FROM inserted GROUP BY stage, state
-        UNION ALL SELECT stage, 7::smallint, count(*) FROM inserted GROUP BY stage
-    ), "#,
-    counted!(),
-    "SELECT id, stage, key FROM inserted"
-);
+/// Inserts jobs. Those with a group are held in a stage that waits for groups; see RELEASE_GROUPS.
+macro_rules! insert {
+    ($on_conflict:literal) => {
+        concat!(
+            r#"WITH given AS MATERIALIZED (
+                SELECT nextval('job_ids') AS id, g.*
+                FROM unnest($1::integer[], $2::text[], $3::text[], $4::text[], $5::smallint[], $6::text[], $7::bigint[],
+                            $8::bigint[]) WITH ORDINALITY AS g (stage, key, "group", data, priority, cost, due_at, now, place)
+            ), inserted AS (
+                INSERT INTO jobs (id, stage, state, priority, due_at, created_at, changed_at, cost, key, "group", data)
+                SELECT id, stage,
+                       CASE WHEN "group" IS NOT NULL AND stage = ANY (ARRAY (SELECT id FROM stages WHERE after <> '{}')) THEN 2
+                            WHEN due_at > now THEN 1 ELSE 0 END,
+                       priority, due_at, now, now, cost, key, "group", data
+                FROM given ORDER BY stage, key COLLATE "C", place "#,
+            $on_conflict,
+            r#" RETURNING id, stage, state, key
+            ), changes (stage, kind, delta) AS (
+                SELECT stage, state, count(*) FROM inserted GROUP BY stage, state
+                UNION ALL SELECT stage, 7::smallint, count(*) FROM inserted GROUP BY stage
+            ), "#,
+            counted!(),
+            "SELECT id, stage, key FROM inserted"
+        )
+    };
+}
+
+/// Those whose keys are new.
+const INSERT: &str = insert!("ON CONFLICT (stage, key) DO NOTHING");
+/// All of them, or an error if a key is not new.
+const INSERT_ALL: &str = insert!("");
 
 /// The jobs with these keys, and whether an operator cancelled them.
 const EXISTING: &str = "
@@ -143,29 +157,27 @@ const DUE: &str = concat!(
     "SELECT count(*) FROM due"
 );
 
-/// [`JobCall::Claim`](crate::job::transition::JobCall::Claim) of the best ready jobs that no other session is claiming, one for
-/// each worker in the list. The new evidence is not visible to the statement that trims it, hence 19.
+/// [`JobCall::Claim`](crate::job::transition::JobCall::Claim) of the picked jobs, one for each worker in the list `$2` at its time
+/// in `$4`. The new evidence is not visible to the statement that trims it, hence 19.
 macro_rules! claim {
-    ($cost:literal) => {
+    ($picked:expr, expires at $expires_at:literal) => {
         concat!(
-            "WITH picked AS MATERIALIZED (
-                SELECT id, priority, claim_number, open, worker, changed_at FROM jobs
-                WHERE stage = $1 AND state = 0 ",
-            $cost,
-            " AND (SELECT NOT paused FROM stages WHERE id = $1)
-                ORDER BY priority DESC, id LIMIT cardinality($2::text[]) FOR UPDATE SKIP LOCKED
-            ), placed AS MATERIALIZED (
-                SELECT *, (row_number() OVER (ORDER BY priority DESC, id))::integer AS place FROM picked
+            "WITH picked AS MATERIALIZED (",
+            $picked,
+            "), placed AS MATERIALIZED (
+                SELECT *, (row_number() OVER (ORDER BY rank, priority DESC, id))::integer AS place FROM picked
             ), taken AS (
                 UPDATE jobs
                 SET state = 3, open = true, claim_number = placed.claim_number + 1,
                     crashes = crashes + placed.open::integer,
                     error = CASE WHEN placed.open THEN $5 ELSE error END,
-                    worker = ($2::text[])[placed.place], due_at = ($3::bigint[])[placed.place],
+                    worker = ($2::text[])[placed.place], due_at = ",
+            $expires_at,
+            ",
                     changed_at = ($4::bigint[])[placed.place]
                 FROM placed WHERE jobs.id = placed.id
                 RETURNING jobs.id, key, \"group\", data, jobs.priority, cost, state, due_at, jobs.claim_number, jobs.worker,
-                          failures, crashes, rate_limited, error, created_at, jobs.changed_at, placed.place
+                          failures, crashes, rate_limited, error, created_at, jobs.changed_at, jobs.stage, placed.place
             ), crashed AS (
                 INSERT INTO evidence (job, claim_number, worker, started_at, ended_at, cause, error, detail)
                 SELECT id, claim_number, worker, changed_at, ($4::bigint[])[place], 'crash', $5, '' FROM placed WHERE open
@@ -178,10 +190,10 @@ macro_rules! claim {
                 ) AS old (job, claim_number, place)
                 WHERE evidence.job = old.job AND evidence.claim_number = old.claim_number AND old.place > 19
             ), changes (stage, kind, delta) AS (
-                SELECT $1::integer, 0::smallint, -count(*) FROM placed
-                UNION ALL SELECT $1::integer, 3::smallint, count(*) FROM placed
-                UNION ALL SELECT $1::integer, 8::smallint, count(*) FROM placed
-                UNION ALL SELECT $1::integer, 11::smallint, count(*) FROM placed WHERE open
+                SELECT stage, 0::smallint, -count(*) FROM placed GROUP BY stage
+                UNION ALL SELECT stage, 3::smallint, count(*) FROM placed GROUP BY stage
+                UNION ALL SELECT stage, 8::smallint, count(*) FROM placed GROUP BY stage
+                UNION ALL SELECT stage, 11::smallint, count(*) FROM placed WHERE open GROUP BY stage
             ), ",
             counted!(),
             "SELECT * FROM taken ORDER BY place"
@@ -189,8 +201,45 @@ macro_rules! claim {
     };
 }
 
-const CLAIM: &str = claim!("");
-const CLAIM_OF_COST: &str = claim!("AND cost = $6");
+/// The best ready jobs of stage `$1` that no other session is claiming. They expire at the times `$3`.
+macro_rules! claim_of_stage {
+    ($cost:literal) => {
+        claim!(
+            concat!(
+                "SELECT id, stage, 0 AS rank, priority, claim_number, open, worker, changed_at FROM jobs
+                 WHERE stage = $1 AND state = 0 ",
+                $cost,
+                " AND (SELECT NOT paused FROM stages WHERE id = $1)
+                 ORDER BY priority DESC, id LIMIT cardinality($2::text[]) FOR UPDATE SKIP LOCKED"
+            ),
+            expires at "($3::bigint[])[placed.place]"
+        )
+    };
+}
+
+const CLAIM: &str = claim_of_stage!("");
+const CLAIM_OF_COST: &str = claim_of_stage!("AND cost = $6");
+
+/// The best ready jobs of the stages `$1`, the first first; they expire after `$3`. Those among them that have another cost than
+/// `$6` are left, and all if a job of these stages is due: it may be a better one.
+const CLAIM_NEXT: &str = claim!(
+    "SELECT id, stage, rank, priority, claim_number, open, worker, changed_at, visibility FROM (
+        SELECT jobs.*, wanted.rank, wanted.visibility, wanted.cost AS wanted_cost
+        FROM unnest($1::integer[], $3::bigint[], $6::text[]) WITH ORDINALITY AS wanted (stage, visibility, cost, rank)
+        CROSS JOIN LATERAL (
+            SELECT id, stage, cost, priority, claim_number, open, worker, changed_at FROM jobs
+            WHERE jobs.stage = wanted.stage AND state = 0 AND (SELECT NOT paused FROM stages WHERE id = wanted.stage)
+            ORDER BY priority DESC, id LIMIT cardinality($2::text[]) FOR UPDATE SKIP LOCKED
+        ) AS jobs
+        LIMIT cardinality($2::text[])
+     ) AS best
+     WHERE (wanted_cost IS NULL OR cost = wanted_cost) AND NOT EXISTS (
+        SELECT FROM stages CROSS JOIN LATERAL (
+            SELECT FROM jobs WHERE stage = stages.id AND state IN (1, 3) AND due_at <= ($4::bigint[])[1] LIMIT 1
+        ) AS due
+        WHERE id = ANY ($1) AND NOT paused OFFSET 0)",
+    expires at "($4::bigint[])[placed.place] + placed.visibility"
+);
 
 /// The fence: locks the jobs, and answers those whose claims are the newest and have not ended.
 const FENCE: &str = r#"

@@ -47,8 +47,8 @@ pub(super) fn write(session: &mut Session<'_>, request: Request) -> Result<Reply
         Request::Renew { claims, visibility, now } => {
             Reply::Renew(work::renew(session, &claims, visibility, now)?)
         }
-        Request::Finish { claim, conclusion, now } => {
-            Reply::Finish(finish::finish(session, &claim, conclusion, now)?)
+        Request::Finish { claim, conclusion, next, now } => {
+            Reply::Finish(finish::finish_and_claim(session, &claim, conclusion, &next, now)?)
         }
         Request::Release { claims, now } => Reply::Release(work::release(session, &claims, now)?),
         Request::Abandon { worker, now } => Reply::Abandon(work::abandon(session, worker.as_deref(), now)?),

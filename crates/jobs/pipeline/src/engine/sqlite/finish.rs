@@ -7,13 +7,30 @@ use super::error::Failure;
 use super::rows::{micros, stored};
 use super::session::Session;
 use super::transitions::{StoredJob, apply};
-use super::work::{fenced, insert};
+use super::work::{claim_first, fenced, insert};
 use crate::engine::checks::check_output_key;
 use crate::engine::counters::Kind;
 use crate::job::transition::JobCall;
-use crate::{Claim, Conclusion, EngineError, Finished, Output};
+use crate::{Claim, ClaimRequest, Claimed, Conclusion, EngineError, Finished, Output};
 
-pub(super) fn finish(
+pub(super) fn finish_and_claim(
+    session: &mut Session<'_>,
+    claim: &Claim,
+    conclusion: Conclusion,
+    next: &[ClaimRequest],
+    now: Timestamp,
+) -> Result<(Finished, Option<Claimed>), Failure> {
+    let (woke, mark) = (session.woke, session.mark());
+    let finished = finish(session, claim, conclusion, now)?;
+    // A held job may be the next one.
+    session.release_groups()?;
+    let claimed = claim_first(session, next, now)?;
+    // A job that this call makes ready and claims is none for others.
+    session.woke = woke || session.more_are_ready_since(mark);
+    Ok((finished, claimed))
+}
+
+fn finish(
     session: &mut Session<'_>,
     claim: &Claim,
     conclusion: Conclusion,

@@ -1,5 +1,7 @@
 //! What the writer knows between statements: the stages, and the counters that this transaction changed.
 
+use std::collections::BTreeMap;
+
 use rusqlite::{Connection, OptionalExtension, params};
 use tollway_core::{Name, Timestamp};
 
@@ -147,7 +149,19 @@ impl<'c> Session<'c> {
         Ok(())
     }
 
-    /// Where the counters are, for [`Session::back_to`].
+    /// Whether a stage has more ready jobs than at this mark.
+    pub(super) fn more_are_ready_since(&self, mark: usize) -> bool {
+        let of_ready = Kind::Jobs(State::Ready).number();
+        let mut more: BTreeMap<i64, i64> = BTreeMap::new();
+        for (stage, kind, by) in &self.changes[mark..] {
+            if *kind == of_ready {
+                *more.entry(*stage).or_default() += by;
+            }
+        }
+        more.values().any(|more| *more > 0)
+    }
+
+    /// Where the counters are, for [`Session::back_to`] and what came since.
     pub(super) fn mark(&mut self) -> usize {
         // A change must not be merged into one from before the mark.
         self.changes.push((0, -1, 0));

@@ -70,6 +70,17 @@ pub(super) fn apply(
     call: JobCall<'_>,
     now: Timestamp,
 ) -> Result<bool, Failure> {
+    apply_for(session, job, call, None, now)
+}
+
+/// The same for a worker that claims the job.
+pub(super) fn apply_for(
+    session: &mut Session<'_>,
+    job: &StoredJob,
+    call: JobCall<'_>,
+    worker: Option<&str>,
+    now: Timestamp,
+) -> Result<bool, Failure> {
     let Some(transition) = transition(&job.life, call, now) else { return Ok(false) };
     if let Some(attempt) = &transition.attempt {
         evidence::record(session, job.stage, job.id, attempt, now)?;
@@ -79,7 +90,7 @@ pub(super) fn apply(
         .connection
         .prepare_cached(
             "UPDATE jobs SET state = ?2, open = ?3, claim_number = ?4, due_at = ?5, changed_at = ?6, failures = ?7,
-                    crashes = ?8, rate_limited = ?9, priority = ?10 WHERE id = ?1",
+                    crashes = ?8, rate_limited = ?9, priority = ?10, worker = coalesce(?11, worker) WHERE id = ?1",
         )?
         .execute(params![
             job.id,
@@ -91,7 +102,8 @@ pub(super) fn apply(
             after.failures,
             after.crashes,
             after.rate_limited,
-            after.priority
+            after.priority,
+            worker
         ])?;
     session.moved(job.stage, job.life.state, after.state);
     if let Some(group) = job.group.as_ref().filter(|_| transition.moves_group) {

@@ -6,7 +6,7 @@ use tollway_core::{Name, Span, Timestamp};
 use super::error::Failure;
 use super::rows::{SELECT_JOBS, job, micros, stored, time};
 use super::session::Session;
-use super::transitions::{StoredJob, apply, select_stored};
+use super::transitions::{StoredJob, apply, apply_for, select_stored};
 use crate::bounds::BATCH_MAX;
 use crate::engine::counters::Kind;
 use crate::engine::moving::{MOVED_MARK, MOVING_MARK};
@@ -163,6 +163,42 @@ pub(super) fn claim(
     ids.into_iter().filter_map(|id| claim_one(session, stage, id, request, now).transpose()).collect()
 }
 
+/// Claims the best ready job of the first of these stages that has any, if it has the cost asked for. None if a job of these
+/// stages is due: it may be a better one.
+pub(super) fn claim_first(
+    session: &mut Session<'_>,
+    requests: &[ClaimRequest],
+    now: Timestamp,
+) -> Result<Option<Claimed>, Failure> {
+    let connection = session.connection;
+    let mut is_due = connection
+        .prepare_cached("SELECT 1 FROM jobs WHERE stage = ?1 AND state IN (1, 3) AND due_at <= ?2 LIMIT 1")?;
+    let mut best = connection.prepare_cached(
+        "SELECT id, cost FROM jobs WHERE stage = ?1 AND state = 0 ORDER BY priority DESC, id LIMIT 1",
+    )?;
+    let mut found = None;
+    for request in requests {
+        let Some(stage) = session.stage(&request.stage)?.filter(|stage| !stage.paused) else { continue };
+        let stage = stage.id;
+        if is_due.exists(params![stage, micros(now)])? {
+            return Ok(None);
+        }
+        if found.is_none() {
+            let job =
+                best.query_row([stage], |row| Ok((row.get(0)?, row.get::<_, String>(1)?))).optional()?;
+            found = job.map(|(id, cost)| (stage, id, cost, request));
+        }
+    }
+    match found {
+        Some((stage, id, cost, request))
+            if request.cost.as_ref().is_none_or(|asked| asked.as_str() == cost) =>
+        {
+            claim_one(session, stage, id, request, now)
+        }
+        _ => Ok(None),
+    }
+}
+
 fn claim_one(
     session: &mut Session<'_>,
     stage: i64,
@@ -172,10 +208,13 @@ fn claim_one(
 ) -> Result<Option<Claimed>, Failure> {
     let connection = session.connection;
     let Some(ready) = StoredJob::find(connection, id)? else { return Ok(None) };
-    apply(session, &ready, JobCall::Claim { visibility: request.visibility }, now)?;
-    connection
-        .prepare_cached("UPDATE jobs SET worker = ?2 WHERE id = ?1")?
-        .execute(params![id, request.worker])?;
+    apply_for(
+        session,
+        &ready,
+        JobCall::Claim { visibility: request.visibility },
+        Some(&request.worker),
+        now,
+    )?;
     session.count(stage, Kind::Claimed, 1);
     let select = format!("{SELECT_JOBS} WHERE jobs.id = ?1");
     let job = connection.prepare_cached(&select)?.query_row([id], job)?;

@@ -13,8 +13,9 @@ pub(super) async fn carry_out(inner: Arc<Inner>, request: Request) -> Result<Rep
         Request::Renew { claims, visibility, now } => {
             Reply::Renew(inner.renew(claims, visibility, now).await?)
         }
-        Request::Finish { claim, conclusion, now } => {
-            Reply::Finish(inner.finish(claim, conclusion, now).await?)
+        // A claim is a call of its own: it receives a message.
+        Request::Finish { claim, conclusion, next: _, now } => {
+            Reply::Finish((inner.finish(claim, conclusion, now).await?, None))
         }
         Request::Release { claims, now } => Reply::Release(inner.release(claims, now).await?),
         Request::Abandon { worker, now } => Reply::Abandon(inner.abandon(worker.as_deref(), now).await?),

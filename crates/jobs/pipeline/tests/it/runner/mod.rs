@@ -4,6 +4,7 @@ mod answers;
 mod bad_handlers;
 mod finished;
 mod http;
+mod next_job;
 mod order;
 mod paused;
 mod quota;
