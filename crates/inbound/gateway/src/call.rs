@@ -8,7 +8,7 @@ use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use tollway::Timestamp;
 use tollway::config::Api;
-use tollway_client::{ApiBody, ApiLimiter, Attempts, CallOptions};
+use tollway_client::{ApiBody, ApiLimiter, Attempts, CallOptions, ForwardBody, ForwardingClient};
 use tollway_server::{Client, HandledBody};
 
 use crate::estimate::{self, Wanted};
@@ -26,7 +26,7 @@ pub(crate) struct ReadyCall {
     pub(crate) worker: Rc<Worker>,
     pub(crate) api: Arc<Api>,
     limits: ApiLimiter,
-    request: reqwest::Request,
+    request: Request<ForwardBody>,
     options: CallOptions,
     began: Timestamp,
     /// Whether its answer is a stream of events, as far as the request says.
@@ -57,7 +57,7 @@ impl ReadyCall {
         began: Timestamp,
     ) -> Result<Self, Refusal> {
         headers::check(&request)?;
-        let Target { api, url } = Target::of(&request, worker.accounts.limiter())?;
+        let Target { api, uri } = Target::of(&request, worker.accounts.limiter())?;
         let (mut parts, body) = request.into_parts();
         let wishes = Wishes::of(&parts.headers, &api, client)?;
         let accepts_events = headers::accepts_events(&parts.headers);
@@ -75,7 +75,7 @@ impl ReadyCall {
             _ => Wanted::default(),
         };
         let costs =
-            estimate::costs(&api, parts.method.as_str(), url.path(), body.length(), wanted, wishes.cost);
+            estimate::costs(&api, parts.method.as_str(), uri.path(), body.length(), wanted, wishes.cost);
         let mut options =
             CallOptions::new().max_wait(wishes.max_wait).priority(wishes.priority).return_refusals();
         for (unit, amount) in costs {
@@ -88,14 +88,10 @@ impl ReadyCall {
                 .share(policy, wishes.subject.as_deref().unwrap_or_default())
                 .map_err(|error| Refusal::bad_request(error.to_string()))?;
         }
-        let mut request = reqwest::Request::new(parts.method, url);
+        let mut request = Request::new(ForwardBody::from(body));
+        *request.method_mut() = parts.method;
+        *request.uri_mut() = uri;
         *request.headers_mut() = parts.headers;
-        let is_empty = body.whole().is_some_and(|whole| whole.is_empty());
-        let needs_length =
-            [http::Method::POST, http::Method::PUT, http::Method::PATCH].contains(request.method());
-        if !is_empty || needs_length {
-            *request.body_mut() = Some(body.into());
-        }
         let streams = wanted.streams || accepts_events;
         Ok(Self { worker, api, limits, request, options, began, streams, _kept: kept })
     }
@@ -129,7 +125,7 @@ impl ReadyCall {
 
 /// The vendor's answer, as it is.
 fn answer(
-    response: Response<ApiBody<reqwest::Body>>,
+    response: Response<ApiBody<Incoming>>,
     dialect: Option<&str>,
     began: Timestamp,
     now: Timestamp,
@@ -155,19 +151,16 @@ fn answer(
 
 /// Sends a call without limits, and learns from its answer.
 async fn watch(
-    http: &reqwest::Client,
-    request: reqwest::Request,
+    http: &ForwardingClient,
+    request: Request<ForwardBody>,
     learner: &Arc<Learner>,
     api: &Arc<Api>,
 ) -> Result<Response<HandledBody>, Refusal> {
     let watched = learner.begin(api);
-    let sent = http.execute(request).await;
-    // The query may carry a secret.
-    let response = sent.map_err(|error| Refusal::no_answer(&error.without_url()))?;
-    let mut response: Response<reqwest::Body> = response.into();
-    let (status, body) = (response.status(), std::mem::take(response.body_mut()));
-    let body = watched.answered(status, response.headers(), body);
-    headers::for_caller(response.headers_mut());
-    response.extensions_mut().clear();
-    Ok(response.map(|_| body.map_err(Into::into).boxed_unsync()))
+    let response = http.send(request).await.map_err(|error| Refusal::no_answer(&error))?;
+    let (mut parts, body) = response.into_parts();
+    let body = watched.answered(parts.status, &parts.headers, body);
+    headers::for_caller(&mut parts.headers);
+    parts.extensions.clear();
+    Ok(Response::from_parts(parts, body.map_err(Into::into).boxed_unsync()))
 }

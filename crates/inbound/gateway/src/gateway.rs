@@ -7,7 +7,7 @@ use http::{Request, Response};
 use hyper::body::Incoming;
 use tollway::config::Api;
 use tollway::{Config, Limiter, StoreUrl};
-use tollway_client::{ClientError, forwarding_client};
+use tollway_client::{ClientError, ForwardingClient};
 use tollway_server::{
     Client, HandledBody, HandledFuture, HttpHandler, ListenAddress, Listeners, ProgramSamples, ServeError,
     Server, ServerConfig,
@@ -81,7 +81,7 @@ impl Gateway {
         }
         check_credentials(&apis, &config.listen, config)?;
         // So that a machine without certificates is found at the start, and not by each worker.
-        forwarding_client(Arc::new(VendorAddresses::new(limiter.clone())))?;
+        ForwardingClient::new(Arc::new(VendorAddresses::new(limiter.clone())))?;
         let accounts =
             Accounts::new(limiter.clone()).map_err(|error| GatewayError::Random(error.to_string()))?;
         let accounts = Arc::new(accounts);
@@ -172,7 +172,7 @@ pub(crate) struct Worker {
     pub(crate) accounts: Arc<Accounts>,
     pub(crate) counts: Arc<CallCounts>,
     /// Made at the first call. Connections stay on their worker, whose runtime serves them.
-    http: std::cell::OnceCell<reqwest::Client>,
+    http: std::cell::OnceCell<ForwardingClient>,
     pub(crate) kept: KeptBytes,
     /// Of a gateway that watches instead of limiting.
     pub(crate) learner: Option<Arc<Learner>>,
@@ -184,12 +184,12 @@ impl Worker {
     }
 
     /// The HTTP client for vendors.
-    pub(crate) fn http(&self) -> Result<&reqwest::Client, ClientError> {
+    pub(crate) fn http(&self) -> Result<&ForwardingClient, ClientError> {
         match self.http.get() {
             Some(http) => Ok(http),
             None => {
                 let resolver = VendorAddresses::new(self.accounts.limiter().clone());
-                let http = forwarding_client(Arc::new(resolver))?;
+                let http = ForwardingClient::new(Arc::new(resolver))?;
                 Ok(self.http.get_or_init(|| http))
             }
         }

@@ -9,6 +9,7 @@ use bytes::{Bytes, BytesMut};
 use http_body::{Body, Frame, SizeHint};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
+use tollway_client::ForwardBody;
 
 use crate::bounds::{KEPT_BYTES_MAX, KEPT_BYTES_PER_WORKER_MAX, READ_AHEAD};
 
@@ -92,11 +93,11 @@ impl RequestBody {
     }
 }
 
-impl From<RequestBody> for reqwest::Body {
+impl From<RequestBody> for ForwardBody {
     fn from(body: RequestBody) -> Self {
         match body {
-            RequestBody::Whole(bytes) => bytes.into(),
-            RequestBody::Streamed(body) => Self::wrap(body),
+            RequestBody::Whole(bytes) => Self::Whole(bytes),
+            RequestBody::Streamed(body) => Self::Stream(body.map_err(Into::into).boxed_unsync()),
         }
     }
 }

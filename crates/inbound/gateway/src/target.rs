@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use http::{Method, Request, StatusCode, Version};
+use http::{Method, Request, StatusCode, Uri, Version};
 use tollway::Limiter;
 use tollway::config::Api;
 use url::Url;
@@ -19,7 +19,7 @@ const NAMED_MAX: usize = 16;
 #[derive(Debug)]
 pub(crate) struct Target {
     pub(crate) api: Arc<Api>,
-    pub(crate) url: Url,
+    pub(crate) uri: Uri,
 }
 
 impl Target {
@@ -37,9 +37,11 @@ impl Target {
         let (name, rest) = split(uri.path());
         let api = limiter.api(name).ok_or_else(|| unknown_api(name, limiter))?;
         check_path(rest)?;
-        let url = join(api.base_url(), rest, uri.query())
+        let url = join(api.base_url(), rest, uri.query());
+        let uri = url
+            .and_then(|url| Uri::try_from(String::from(url)).ok())
             .ok_or_else(|| Refusal::bad_request("the path does not fit behind the base_url of the api"))?;
-        Ok(Self { api, url })
+        Ok(Self { api, uri })
     }
 }
 

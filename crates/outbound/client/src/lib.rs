@@ -71,7 +71,7 @@ mod unfinished;
 pub mod blocking;
 #[cfg(feature = "client")]
 mod client;
-#[cfg(feature = "client")]
+#[cfg(feature = "forward")]
 mod forward;
 #[cfg(feature = "middleware")]
 mod middleware;
@@ -85,8 +85,8 @@ pub use body::ApiBody;
 #[cfg(feature = "client")]
 pub use client::{ApiClient, ApiClientBuilder};
 pub use error::{Attempt, Attempts, CallError, CallFailure, ClientError};
-#[cfg(feature = "client")]
-pub use forward::forwarding_client;
+#[cfg(feature = "forward")]
+pub use forward::{ForwardBody, ForwardingClient};
 pub use gate::Priority;
 pub use layer::{ApiLayer, ApiService, CloneBody, SendOnce};
 pub use limiter::{ApiLimiter, ApiSnapshot};
