@@ -3,7 +3,9 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use http::{Request, Response, StatusCode};
+use bytes::Bytes;
+use http::header::CONTENT_LENGTH;
+use http::{HeaderValue, Method, Request, Response, StatusCode};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use tollway::Timestamp;
@@ -87,6 +89,11 @@ impl ReadyCall {
             options = options
                 .share(policy, wishes.subject.as_deref().unwrap_or_default())
                 .map_err(|error| Refusal::bad_request(error.to_string()))?;
+        }
+        // Without it, some vendors answer 411.
+        let says_empty = [Method::POST, Method::PUT, Method::PATCH].contains(&parts.method);
+        if says_empty && body.whole().is_some_and(Bytes::is_empty) {
+            parts.headers.insert(CONTENT_LENGTH, HeaderValue::from_static("0"));
         }
         let mut request = Request::new(ForwardBody::from(body));
         *request.method_mut() = parts.method;
