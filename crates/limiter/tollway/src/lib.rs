@@ -18,6 +18,7 @@
 pub mod alarm;
 mod apis;
 mod background;
+mod builder;
 pub mod config;
 mod durations;
 mod error;
@@ -35,10 +36,11 @@ pub mod source;
 mod state;
 mod take;
 
+pub use builder::LimiterBuilder;
 pub use config::{Config, ConfigError, StoreUrl};
 pub use durations::Durations;
 pub use error::{BuildError, TakeError};
-pub use limiter::{Limiter, LimiterBuilder, ReloadStatus};
+pub use limiter::{Limiter, ReloadStatus};
 pub use outage::parts::{NodeAway, StoreStatus};
 pub use permit::Permit;
 pub use policy::adhoc::BindError;
