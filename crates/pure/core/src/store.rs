@@ -9,7 +9,9 @@ use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
 use crate::decision::{ChargeStatus, Decision, Refusal};
-use crate::{AccountListAnswer, Clock, Learned, Name, Operation, Settings, Span, StoreFigures};
+use crate::{
+    AccountListAnswer, Charge, Clock, Learned, Name, Operation, Part, Settings, Span, StoreFigures, Subject,
+};
 
 /// The outcome of an operation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -210,6 +212,18 @@ pub trait Store: Send + Sync + 'static {
     /// Whether takes may choose what happens to subjects without an account ([`NewAccounts`](crate::NewAccounts)).
     fn heeds_new_accounts(&self) -> bool {
         false
+    }
+
+    /// The part that keeps the account of this charge, as far as that is known: while another part is away, this one is used. All
+    /// accounts of one operation are on one part. An account may move to another part at any time.
+    fn part_of(&self, charge: &Charge) -> Part {
+        let _ = charge;
+        Part::WHOLE
+    }
+
+    /// A subject whose accounts this part keeps, so that it can be asked whether it works. `None`: it keeps none any more.
+    fn subject_on(&self, part: &Part) -> Option<Subject> {
+        (*part == Part::WHOLE).then_some(Subject::SHARED)
     }
 
     /// The store's own metrics.

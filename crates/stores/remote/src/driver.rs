@@ -10,13 +10,14 @@ use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use tokio::sync::mpsc::Receiver;
 use tokio::time::{Instant, sleep_until};
-use tollway_core::{Fault, Operation, Outcomes, Retry, StoreError};
+use tollway_core::{Fault, Operation, Outcomes, Part, Retry, StoreError};
 
 use crate::alarm::raise_if_over;
 use crate::backoff::Backoff;
 use crate::denials::Denials;
 use crate::lane::{InFlightCall, Lane, QueuedOperation, Reply};
 use crate::lost::return_operation;
+use crate::part_queue::PartQueues;
 use crate::{Call, Link, OPERATIONS_PER_CALL_MAX, Options, RETRY_FOR, THROTTLED_RETRIES_MAX, Tag, UNDO_FOR};
 
 /// How many operations are collected before anything is sent.
@@ -31,15 +32,14 @@ const STOPPED_MIN: Duration = Duration::from_millis(100);
 /// How long a closing store waits for calls in flight.
 const CLOSING: Duration = Duration::from_secs(1);
 
-type Answers = (Vec<Arc<Call>>, Vec<Result<Outcomes, StoreError>>);
+type Answers = (Part, Vec<Arc<Call>>, Vec<Result<Outcomes, StoreError>>);
 
 /// The state of the task.
 pub(crate) struct Driver<L> {
     link: Arc<L>,
     options: Options,
     lanes: HashMap<Tag, Lane>,
-    /// Lanes that may have something to send. A lane may be listed twice; the second time it has nothing.
-    ready: VecDeque<Tag>,
+    parts: PartQueues,
     out: FuturesUnordered<Pin<Box<dyn Future<Output = Answers> + Send>>>,
     /// Callers' deadlines in order of arrival: all have the same length.
     due: VecDeque<(Instant, Tag, u64)>,
@@ -50,8 +50,6 @@ pub(crate) struct Driver<L> {
     backoff: Backoff,
     denials: Arc<Denials>,
     sequence: u64,
-    /// When the store last answered a call.
-    answered_at: Option<Instant>,
 }
 
 impl<L: Link> Driver<L> {
@@ -60,7 +58,7 @@ impl<L: Link> Driver<L> {
             link,
             options,
             lanes: HashMap::new(),
-            ready: VecDeque::new(),
+            parts: PartQueues::default(),
             out: FuturesUnordered::new(),
             due: VecDeque::new(),
             extended: 0,
@@ -68,7 +66,6 @@ impl<L: Link> Driver<L> {
             backoff: Backoff::default(),
             denials,
             sequence: 0,
-            answered_at: None,
         }
     }
 
@@ -111,10 +108,18 @@ impl<L: Link> Driver<L> {
             self.due.push_back((Instant::now() + self.options.deadline, tag.clone(), pending.id));
         }
         let lane = self.lanes.entry(tag.clone()).or_default();
-        if lane.is_empty() {
-            self.ready.push_back(tag);
-        }
+        let was_idle = lane.is_empty();
         lane.waiting.push_back(pending);
+        if was_idle {
+            self.make_ready(tag);
+        }
+    }
+
+    /// Lists a lane among those of its part.
+    fn make_ready(&mut self, tag: Tag) {
+        let operation = self.lanes.get(&tag).and_then(Lane::next_operation);
+        let part = operation.map_or(Part::WHOLE, |operation| self.link.part_of(operation));
+        self.parts.of(&part).ready.push_back(tag);
     }
 
     /// Answers callers whose deadline has passed, and readies calls whose backoff has ended.
@@ -131,7 +136,7 @@ impl<L: Link> Driver<L> {
         }
         while self.again.peek().is_some_and(|Reverse((at, _))| *at <= now) {
             if let Some(Reverse((_, tag))) = self.again.pop() {
-                self.ready.push_back(tag);
+                self.make_ready(tag);
             }
         }
     }
@@ -147,22 +152,24 @@ impl<L: Link> Driver<L> {
     }
 
     fn send_ready(&mut self) {
-        while self.out.len() < L::GROUPS_OUT_MAX && !self.ready.is_empty() {
+        while let Some(part) = self.parts.next_ready(L::GROUPS_OUT_MAX) {
             let mut calls = Vec::new();
             while calls.len() < L::CALLS_TOGETHER_MAX
-                && let Some(tag) = self.ready.pop_front()
+                && let Some(tag) = self.parts.of(&part).ready.pop_front()
             {
-                calls.extend(self.next_call(&tag));
+                calls.extend(self.next_call(&part, &tag));
             }
             if !calls.is_empty() {
+                self.parts.of(&part).groups_out += 1;
                 let answers = Arc::clone(&self.link).send(calls.clone());
-                self.out.push(Box::pin(async move { (calls, answers.await) }));
+                self.out.push(Box::pin(async move { (part, calls, answers.await) }));
             }
         }
     }
 
     /// The next call of a ready lane: a resend, or a new one from its queue.
-    fn next_call(&mut self, tag: &Tag) -> Option<Arc<Call>> {
+    fn next_call(&mut self, part: &Part, tag: &Tag) -> Option<Arc<Call>> {
+        let answered_at = self.parts.of(part).answered_at;
         let lane = self.lanes.get_mut(tag)?;
         let now = Instant::now();
         if let Some(flight) = &mut lane.flight {
@@ -170,7 +177,7 @@ impl<L: Link> Driver<L> {
                 return None;
             }
             let age = now.duration_since(flight.first_sent);
-            let is_silent = self.answered_at.is_none_or(|answered| answered < flight.failed_at);
+            let is_silent = answered_at.is_none_or(|answered| answered < flight.failed_at);
             let waits = age >= RETRY_FOR && is_silent && flight.is_only_undone();
             if waits && age < UNDO_FOR {
                 flight.send_at = now + self.backoff.after(flight.attempts);
@@ -205,7 +212,12 @@ impl<L: Link> Driver<L> {
         Some(call)
     }
 
-    fn answered(&mut self, (calls, results): Answers) {
+    fn answered(&mut self, (part, calls, results): Answers) {
+        let queue = self.parts.of(&part);
+        queue.groups_out = queue.groups_out.saturating_sub(1);
+        if results.iter().any(Result::is_ok) {
+            queue.answered_at = Some(Instant::now());
+        }
         for (call, result) in calls.iter().zip(results) {
             let Some(lane) = self.lanes.get_mut(&call.tag) else { continue };
             let Some(flight) = lane.flight.take() else { continue };
@@ -221,7 +233,6 @@ impl<L: Link> Driver<L> {
     }
 
     fn succeeded(&mut self, flight: InFlightCall, outcomes: Outcomes) {
-        self.answered_at = Some(Instant::now());
         let told = flight.replies.into_iter().zip(&*flight.call.operations).zip(outcomes);
         for (((_, mut reply), operation), outcome) in told {
             raise_if_over(operation, &outcome);
@@ -243,7 +254,7 @@ impl<L: Link> Driver<L> {
         let idle = lane.is_empty();
         lane.waiting.push_back(QueuedOperation { id: u64::MAX, operation, reply: Reply::none() });
         if idle {
-            self.ready.push_back(tag);
+            self.make_ready(tag);
         }
     }
 
@@ -280,7 +291,7 @@ impl<L: Link> Driver<L> {
     fn go_on(&mut self, tag: &Tag) {
         let Some(lane) = self.lanes.get(tag) else { return };
         if lane.flight.is_none() && !lane.waiting.is_empty() {
-            self.ready.push_back(tag.clone());
+            self.make_ready(tag.clone());
         } else {
             self.drop_if_empty(tag);
         }

@@ -160,6 +160,12 @@ impl Lane {
         recent.map(|(_, error)| error.clone())
     }
 
+    /// One of the operations to be sent next: all of a lane are about the same account.
+    pub(crate) fn next_operation(&self) -> Option<&Operation> {
+        let in_flight = self.flight.as_ref().and_then(|flight| flight.call.operations.first());
+        in_flight.or_else(|| self.waiting.front().map(|pending| &pending.operation))
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.waiting.is_empty() && self.flight.is_none()
     }

@@ -10,6 +10,10 @@
 //! arrive meanwhile wait and go with the next call. So a hot subject costs one round trip for many takes, and the
 //! last call of this writer for a tag is the only one whose outcome can be unclear.
 //!
+//! # Parts
+//!
+//! A store may have parts that fail one by one ([`Link::part_of`]). Each has its own calls in flight.
+//!
 //! # Counting once
 //!
 //! A call carries the writer (this process) and a sequence. In the same atomic step the store keeps the last sequence of
@@ -39,6 +43,7 @@ mod driver;
 mod lane;
 mod link;
 mod lost;
+mod part_queue;
 mod settings;
 mod store;
 

@@ -3,7 +3,7 @@
 use std::future::Future;
 use std::sync::Arc;
 
-use tollway_core::{Outcomes, StoreError};
+use tollway_core::{Operation, Outcomes, Part, StoreError};
 
 use crate::Call;
 
@@ -33,8 +33,15 @@ pub trait Link: Send + Sync + 'static {
     /// How many calls one group holds: their responses come together, too.
     const CALLS_TOGETHER_MAX: usize = 256;
 
-    /// How many groups are in flight at once; operations that arrive meanwhile are combined.
+    /// How many groups are in flight to one part at once; operations that arrive meanwhile are combined.
     const GROUPS_OUT_MAX: usize = 4;
+
+    /// The part of the store that keeps the accounts of this operation. Calls of a group go to one part, and a part that does not
+    /// answer delays no calls to the others.
+    fn part_of(&self, operation: &Operation) -> Part {
+        let _ = operation;
+        Part::WHOLE
+    }
 
     /// Sends the calls and waits for the response to each.
     fn send(

@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tollway_core::{
-    Action, Answer, Charge, Charges, Clock, Fault, Operation, Outcomes, PermitId, Policy, Retry, Span, Store,
-    StoreError, Subject, Terms, Timestamp,
+    Action, Answer, Charge, Charges, Clock, Fault, Operation, Outcomes, Part, PermitId, Policy, Retry, Span,
+    Store, StoreError, Subject, Terms, Timestamp,
 };
 use tollway_remote::{Call, Link, Options, Remote, Tag};
 use tollway_testkit::{ManualClock, ManualRig, PlainStore, Random, conformance, wait_for};
@@ -221,6 +221,46 @@ impl Link for Gated {
             tokio::time::sleep(Duration::from_millis(2)).await;
         }
         calls.iter().map(|call| self.0.call(call)).collect()
+    }
+}
+
+/// A store of two parts, by subject, of which one does not answer.
+struct HalfSilent(Arc<Network>);
+impl Link for HalfSilent {
+    const CALLS_TOGETHER_MAX: usize = 2;
+
+    fn part_of(&self, operation: &Operation) -> Part {
+        Part::named(Arc::from(&operation.charges[0].subject.as_str()[..1]))
+    }
+
+    async fn send(self: Arc<Self>, calls: Vec<Arc<Call>>) -> Vec<Result<Outcomes, StoreError>> {
+        let subjects = || calls.iter().map(|call| call.tag.account().subject.as_str());
+        if subjects().any(|subject| subject.starts_with('a')) {
+            assert!(subjects().all(|subject| subject.starts_with('a')), "calls of two parts in one group");
+            std::future::pending::<()>().await;
+        }
+        calls.iter().map(|call| self.0.call(call)).collect()
+    }
+}
+
+/// G7: calls to a part that does not answer hold up none of another part, however many there are.
+#[test]
+fn a_silent_part_holds_up_no_other() {
+    let clock = Arc::new(ManualClock::at(Timestamp::from_secs(6_000)));
+    let network = Network::new(clock, Weather::default());
+    let options = Options { deadline: Duration::from_millis(1_000), denials: Duration::ZERO };
+    let remote = Remote::start("network", Arc::new(HalfSilent(network)), options).unwrap();
+    let policy = policy("1 / minute");
+    let send = |subject: String, permit| {
+        let charge = Charge::new(Arc::clone(&policy), Subject::new(&subject).unwrap());
+        remote.apply(&[Operation::one(charge, Action::Take(Terms::now(PermitId(permit))))])
+    };
+    let silent: Vec<Answer> = (0..100).map(|number| send(format!("a{number}"), number)).collect();
+    for number in 0..100 {
+        wait_for(send(format!("b{number}"), 100 + number)).unwrap();
+    }
+    for answer in silent {
+        assert_eq!(wait_for(answer).unwrap_err().fault, Fault::Network);
     }
 }
 
