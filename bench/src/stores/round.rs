@@ -7,7 +7,6 @@ use tokio::runtime::Builder;
 
 use super::callers::{Entrant, Stage, run};
 use super::figures::Figures;
-use crate::processor;
 
 const WORKER_THREADS: usize = 2;
 
@@ -22,7 +21,8 @@ pub(super) struct Effort {
 
 /// The server with the limits, and its command counts.
 pub(super) trait Server {
-    fn pid(&self) -> u32;
+    /// Its processor time so far.
+    fn time(&self) -> Result<Duration>;
     /// Deletes all counters.
     fn empty(&self);
     /// Starts counting commands.
@@ -43,9 +43,9 @@ pub(super) fn play<E: Entrant>(
     let entrant = runtime.block_on(E::start(stage))?;
     let before = run(&entrant, stage, &runtime, effort.warm_up)?;
     server.count_commands();
-    let server_time = processor::time_of(server.pid())?;
+    let server_time = server.time()?;
     let ran = run(&entrant, stage, &runtime, effort.round)?;
-    let server_time = processor::time_of(server.pid())?.saturating_sub(server_time);
+    let server_time = server.time()?.saturating_sub(server_time);
     let commands = server.commands(sends);
     if let [only] = &*stage.keys.keys {
         runtime.block_on(entrant.check(only, before.takes + ran.takes)).context("what was counted")?;

@@ -1,13 +1,18 @@
 //! Statistics of Postgres.
 
+use std::time::Duration;
+
+use anyhow::{Context, Result};
 use tollway_testkit::servers::PostgresServer;
 
+use crate::processor;
 use crate::stores::round::Server;
 
 impl Server for PostgresServer {
-    fn pid(&self) -> u32 {
+    fn time(&self) -> Result<Duration> {
         let told = std::fs::read_to_string(self.folder().join("data/postmaster.pid")).unwrap_or_default();
-        told.lines().next().and_then(|line| line.parse().ok()).expect("Postgres writes down its process")
+        let pid = told.lines().next().and_then(|line| line.parse().ok());
+        processor::time_of(pid.context("Postgres writes down its process")?)
     }
 
     /// The next entrant creates its own tables.

@@ -1,5 +1,6 @@
 //! Group redis: fifty callers take from six limits per subject in one Redis.
 
+mod cluster;
 mod connection;
 mod consumers;
 mod documented;
@@ -112,6 +113,7 @@ pub(crate) fn measure(quick: bool) -> Result<Report> {
     for subjects in LEASED_SUBJECTS {
         play(subjects, " leased", &in_process())?;
     }
+    cluster::measure(&server, effort, &mut report)?;
     Ok(report)
 }
 

@@ -1,13 +1,17 @@
 //! Statistics of Redis.
 
-use tollway_testkit::servers::RedisServer;
+use std::time::Duration;
 
+use anyhow::{Context, Result};
+use tollway_testkit::servers::{RedisCluster, RedisServer};
+
+use crate::processor;
 use crate::stores::round::Server;
 
 impl Server for RedisServer {
-    fn pid(&self) -> u32 {
+    fn time(&self) -> Result<Duration> {
         let pid = info(self, "server", "process_id");
-        pid.and_then(|pid| pid.parse().ok()).expect("Redis knows its process")
+        processor::time_of(pid.and_then(|pid| pid.parse().ok()).context("Redis knows its process")?)
     }
 
     /// Keeps its scripts.
@@ -22,6 +26,25 @@ impl Server for RedisServer {
     fn commands(&self, names: &[&str]) -> Option<u64> {
         let stats = self.command(&["INFO", "commandstats"]);
         Some(names.iter().filter_map(|name| calls(&stats, name)).sum())
+    }
+}
+
+/// All nodes together.
+impl Server for RedisCluster {
+    fn time(&self) -> Result<Duration> {
+        self.nodes().iter().map(Server::time).sum()
+    }
+
+    fn empty(&self) {
+        self.nodes().iter().for_each(Server::empty);
+    }
+
+    fn count_commands(&self) {
+        self.nodes().iter().for_each(Server::count_commands);
+    }
+
+    fn commands(&self, names: &[&str]) -> Option<u64> {
+        self.nodes().iter().map(|node| node.commands(names)).sum()
     }
 }
 

@@ -8,7 +8,8 @@
 //! ```
 //!
 //! Where to look: `script/*.lua` is the engine in Lua and mirrors `tollway-core`; [`RedisLink`] sends calls to it;
-//! `request.rs`, `operation.rs` and `reply.rs` are the wire format; [`Address`] is a parsed URL; [`RedisStore`] is the store.
+//! `cluster/mod.rs` finds the node of a call; `request.rs`, `operation.rs` and `reply.rs` are the wire format; [`Address`] is a
+//! parsed URL; [`RedisStore`] is the store.
 //!
 //! # What is kept
 //!
@@ -27,6 +28,7 @@ mod account_list;
 mod address;
 mod call_batch;
 mod clock;
+mod cluster;
 mod common_take;
 mod connection;
 mod consumers;
@@ -35,6 +37,7 @@ mod error;
 mod keys;
 mod link;
 mod memory_watch;
+mod node;
 mod operation;
 mod pack;
 mod primary;
@@ -44,6 +47,7 @@ mod room;
 mod run;
 mod script;
 mod script_call;
+mod servers;
 mod settings;
 mod shared_account;
 mod shared_notice;

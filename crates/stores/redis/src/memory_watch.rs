@@ -5,11 +5,13 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use futures_util::future::join_all;
 use redis::{FromRedisValue, Value};
 use tokio::time::{sleep, timeout};
 
-use crate::connection::Connections;
+use crate::node::Node;
 use crate::room::Room;
+use crate::servers::Servers;
 
 /// How often the server is asked: `INFO memory` takes it some ten microseconds.
 const EVERY: Duration = Duration::from_secs(10);
@@ -19,21 +21,21 @@ const EVERY_WHILE_FULL: Duration = Duration::from_secs(1);
 
 /// Starts to ask, once, on the runtime of the caller. It ends with the link. `notice` is the key that says until when subjects
 /// may share accounts.
-pub(crate) fn start(room: &Arc<Room>, connections: &Arc<Connections>, notice: impl FnOnce() -> String) {
+pub(crate) fn start(room: &Arc<Room>, servers: &Arc<Servers>, notice: impl FnOnce() -> String) {
     if !room.is_watched.swap(true, Ordering::Relaxed) {
-        tokio::spawn(watch(Arc::downgrade(room), Arc::downgrade(connections), notice()));
+        tokio::spawn(watch(Arc::downgrade(room), Arc::downgrade(servers), notice()));
     }
 }
 
-async fn watch(room: Weak<Room>, connections: Weak<Connections>, notice: String) {
+async fn watch(room: Weak<Room>, servers: Weak<Servers>, notice: String) {
     loop {
-        let (Some(asked), Some(connections)) = (room.upgrade(), connections.upgrade()) else { return };
-        let is_told = asked.exchange_notice(&connections, &notice).await;
+        let (Some(asked), Some(servers)) = (room.upgrade(), servers.upgrade()) else { return };
+        let is_told = asked.exchange_notice(&servers, &notice).await;
         // A server that does not answer keeps its last figure; the calls notice that it is away.
-        if let Some(used) = memory_used(&connections).await {
+        if let Some(used) = memory_used(&servers).await {
             asked.note_memory(used);
         }
-        drop(connections);
+        drop(servers);
         // Each call that lets subjects share would wake it again while it cannot note that.
         if asked.is_full() || !is_told {
             sleep(EVERY_WHILE_FULL).await;
@@ -45,14 +47,15 @@ async fn watch(room: Weak<Room>, connections: Weak<Connections>, notice: String)
 }
 
 /// How much of its `maxmemory` it uses, in millionths; of a Cluster, the fullest node. 0 without such a bound.
-async fn memory_used(connections: &Connections) -> Option<u64> {
+async fn memory_used(servers: &Servers) -> Option<u64> {
+    let nodes = servers.all();
+    join_all(nodes.iter().map(|node| memory_used_of(node))).await.into_iter().flatten().max()
+}
+
+async fn memory_used_of(node: &Node) -> Option<u64> {
     let mut info = redis::cmd("INFO");
     info.arg("memory");
-    let answer = connections.get().await.ok()?.send(vec![info]).await.pop()?.ok()?;
-    match answer {
-        Value::Map(nodes) => nodes.into_iter().filter_map(|(_, info)| used_of(info)).max(),
-        info => used_of(info),
-    }
+    used_of(node.get().await.ok()?.send(vec![info]).await.pop()?.ok()?)
 }
 
 fn used_of(info: Value) -> Option<u64> {

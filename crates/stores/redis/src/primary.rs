@@ -14,11 +14,8 @@ const NUMBER_MAX: u64 = (1 << 53) - 1;
 pub(crate) struct Primary(u64);
 
 impl Primary {
-    /// The primary behind a connection; nothing if its user may not ask, or if it leads to several.
+    /// The primary behind a connection; nothing if its user may not ask.
     pub(crate) async fn of(connection: &mut Connection) -> Option<Self> {
-        if connection.has_nodes() {
-            return None;
-        }
         let ask = |section| redis::cmd("INFO").arg(section).to_owned();
         let answers = connection.send(vec![ask("server"), ask("replication")]).await;
         let texts: Option<Vec<String>> = answers.into_iter().map(text).collect();

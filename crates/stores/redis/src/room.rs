@@ -11,7 +11,7 @@ use tollway_core::bounds::MEMORY_ALARM;
 use tollway_core::{Action, Name, NewAccounts, Operation, Span, StoreFigures};
 use tollway_remote::{Call, RETRY_FOR};
 
-use crate::connection::Connections;
+use crate::servers::Servers;
 use crate::shared_account::lifetime;
 use crate::shared_notice::{Notice, exchange};
 
@@ -193,7 +193,7 @@ impl Room {
     }
 
     /// Tells other processes until when subjects may share accounts, and learns it from them. False: the server did not answer.
-    pub(crate) async fn exchange_notice(&self, connections: &Connections, key: &str) -> bool {
+    pub(crate) async fn exchange_notice(&self, servers: &Servers, key: &str) -> bool {
         let shared_until = self.shared_until.load(Ordering::Relaxed);
         let lasts = match shared_until > self.noted_until.load(Ordering::Relaxed) {
             // A little longer: so it is not noted again for every call.
@@ -203,10 +203,10 @@ impl Room {
             false => Duration::ZERO,
         };
         let may_be_full = !lasts.is_zero() && !self.is_old.load(Ordering::Relaxed);
-        let mut notice = exchange(connections, key, lasts, may_be_full).await;
+        let mut notice = exchange(servers, key, lasts, may_be_full).await;
         if may_be_full && matches!(notice, Notice::Unknown) {
             // An older server reads no script that may run while it is full, and may have room.
-            notice = exchange(connections, key, lasts, false).await;
+            notice = exchange(servers, key, lasts, false).await;
         }
         let Notice::Lasts(left) = notice else { return false };
         let until = if left.is_zero() { 0 } else { self.now().saturating_add(micros(left)) };

@@ -5,6 +5,8 @@ use std::sync::OnceLock;
 
 use redis::{Cmd, RedisResult, Value};
 
+use crate::link::error_detail;
+
 /// The first line of a script that runs while the server has no room. Needs Redis 7.0 or Valkey.
 const MAY_RUN_IN_A_FULL_SERVER: &str = "#!lua flags=allow-oom\n";
 
@@ -39,11 +41,7 @@ impl Script {
 
 /// Whether the server refused the text of a script: it is older than its first line.
 pub(crate) fn is_unreadable(answer: &RedisResult<Value>) -> bool {
-    let detail = match answer {
-        Ok(Value::ServerError(error)) => error.details(),
-        Ok(_) => None,
-        Err(error) => error.detail(),
-    };
+    let detail = error_detail(answer);
     detail.is_some_and(|detail| detail.starts_with("Error compiling script"))
 }
 

@@ -16,10 +16,10 @@ use tollway_core::{
 };
 
 use crate::address::Layout;
-use crate::connection::Connections;
-use crate::error::{answered, not_answered, not_understood, wrong};
+use crate::error::{not_understood, wrong};
 use crate::keys::Keys;
 use crate::link::draw_writer;
+use crate::servers::Servers;
 
 /// How many questions may wait.
 const QUEUE_MAX: usize = 64;
@@ -64,12 +64,13 @@ struct Question {
 }
 
 impl RedisSettings {
-    pub(crate) fn start(keys: &Keys, layout: Layout, connections: Connections) -> std::io::Result<Self> {
+    pub(crate) fn start(keys: &Keys, layout: Layout, servers: Servers) -> std::io::Result<Self> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let (questions, waiting) = channel(QUEUE_MAX);
+        let key = keys.settings();
         thread::Builder::new()
             .name("tollway-settings".to_owned())
-            .spawn(move || runtime.block_on(answer_all(Arc::new(connections), waiting)))?;
+            .spawn(move || runtime.block_on(answer_all(Arc::new(servers), key, waiting)))?;
         let limiters = (layout == Layout::Lines).then(|| keys.limiters());
         Ok(Self { key: keys.settings(), limiters, name: format!("{:032x}", draw_writer()), questions })
     }
@@ -150,24 +151,9 @@ impl Settings for RedisSettings {
     }
 }
 
-async fn answer_all(connections: Arc<Connections>, mut waiting: Receiver<Question>) {
+async fn answer_all(servers: Arc<Servers>, key: String, mut waiting: Receiver<Question>) {
     while let Some(Question { command, answer }) = waiting.recv().await {
-        let _ = answer.send(ask(&connections, command).await);
-    }
-}
-
-async fn ask(connections: &Connections, command: Cmd) -> Result<Value, StoreError> {
-    let mut connection = connections.get().await?;
-    match connection.send(vec![command]).await.pop() {
-        Some(Ok(Value::ServerError(error))) => {
-            Err(answered(error.code(), error.details().unwrap_or_default()))
-        }
-        Some(Ok(value)) => Ok(value),
-        Some(Err(error)) => {
-            connections.give_up(&connection).await;
-            Err(not_answered(&error))
-        }
-        None => Err(not_understood("no answer at all")),
+        let _ = answer.send(servers.ask(&key, &command).await);
     }
 }
 

@@ -8,13 +8,11 @@ use std::sync::LazyLock;
 
 use tollway_core::{Fingerprint, Policy, Span, Subject};
 
+use crate::cluster::slot::{SLOTS, of_tag};
 use crate::keys::Keys;
 
 /// How many accounts the subjects without one share, for each policy. As in memory.
 pub(crate) const SHARED_ACCOUNTS: u32 = 1_024;
-
-/// The slots of a Cluster.
-const SLOTS: usize = 16_384;
 
 /// Of which slot the shared account must be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,8 +28,8 @@ pub(crate) fn number(subject: &Subject, slots: Slots) -> u32 {
     match slots {
         Slots::One => Fingerprint::new().text(subject.as_str()).half() % SHARED_ACCOUNTS,
         Slots::OfSubject => {
-            let slot = slot(Keys::tag(subject).as_bytes());
-            NUMBER_IN_SLOT.get(slot).copied().unwrap_or_default()
+            let slot = of_tag(Keys::tag(subject).as_bytes());
+            NUMBER_IN_SLOT.get(usize::from(slot)).copied().unwrap_or_default()
         }
     }
 }
@@ -43,10 +41,10 @@ pub(crate) fn lifetime(policy: &Policy) -> Span {
 
 /// For each slot, the first number whose tag is in it.
 static NUMBER_IN_SLOT: LazyLock<Vec<u32>> = LazyLock::new(|| {
-    let (mut numbers, mut missing) = (vec![None; SLOTS], SLOTS);
+    let (mut numbers, mut missing) = (vec![None; usize::from(SLOTS)], SLOTS);
     // Each slot is met within 300,000 numbers.
     for number in 0..u32::MAX {
-        if let Some(first @ None) = numbers.get_mut(slot(format!("o:{number}").as_bytes())) {
+        if let Some(first @ None) = numbers.get_mut(usize::from(of_tag(format!("o:{number}").as_bytes()))) {
             *first = Some(number);
             missing = missing.saturating_sub(1);
         }
@@ -57,24 +55,10 @@ static NUMBER_IN_SLOT: LazyLock<Vec<u32>> = LazyLock::new(|| {
     numbers.into_iter().map(Option::unwrap_or_default).collect()
 });
 
-/// The slot of a hash tag, as a Cluster computes it: CRC-16 (XMODEM).
-fn slot(tag: &[u8]) -> usize {
-    let step = |crc: u16| if crc & 0x8000 == 0 { crc << 1 } else { (crc << 1) ^ 0x1021 };
-    let crc =
-        tag.iter().fold(0u16, |crc, byte| (0..8).fold(crc ^ (u16::from(*byte) << 8), |crc, _| step(crc)));
-    usize::from(crc) % SLOTS
-}
-
 #[cfg(test)]
 #[allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 mod tests {
     use super::*;
-
-    #[test]
-    fn slots_are_those_of_a_cluster() {
-        // As `CLUSTER KEYSLOT` answers.
-        assert_eq!((slot(b"123456789"), slot(b"foo"), slot(b"s:")), (12_739, 12_182, slot(b"s:")));
-    }
 
     /// On a Cluster a subject and the account that it shares are in one slot; elsewhere there are 1,024.
     #[test]
@@ -83,7 +67,7 @@ mod tests {
         for id in 0..20_000 {
             let subject = Subject::new(&format!("consumer {id}")).unwrap();
             let there = number(&subject, Slots::OfSubject);
-            assert_eq!(slot(format!("o:{there}").as_bytes()), slot(Keys::tag(&subject).as_bytes()));
+            assert_eq!(of_tag(format!("o:{there}").as_bytes()), of_tag(Keys::tag(&subject).as_bytes()));
             seen.insert(number(&subject, Slots::One));
         }
         assert_eq!(seen.len(), SHARED_ACCOUNTS as usize);

@@ -3,10 +3,10 @@
 
 use std::time::Duration;
 
-use redis::{FromRedisValue, Value};
+use redis::FromRedisValue;
 
-use crate::connection::Connections;
 use crate::script_call::Script;
+use crate::servers::Servers;
 
 static SCRIPT: Script = Script::new(include_str!("script/shared_notice.lua"));
 
@@ -20,18 +20,11 @@ pub(crate) enum Notice {
 
 /// Notes that subjects share accounts for so long, if that is longer than what is noted, and returns what is noted then. In a
 /// full server the one key of it is made, too.
-pub(crate) async fn exchange(
-    connections: &Connections,
-    key: &str,
-    lasts: Duration,
-    may_be_full: bool,
-) -> Notice {
+pub(crate) async fn exchange(servers: &Servers, key: &str, lasts: Duration, may_be_full: bool) -> Notice {
     let mut command = SCRIPT.call(true, may_be_full);
     command.arg(1).arg(key).arg(u64::try_from(lasts.as_millis()).unwrap_or(u64::MAX));
-    let Ok(mut connection) = connections.get().await else { return Notice::Unknown };
-    let answer = connection.send(vec![command]).await.pop();
-    let value = answer.and_then(Result::ok).and_then(|value: Value| value.extract_error().ok());
-    match value.and_then(|value| u64::from_redis_value(value).ok()) {
+    let answer = servers.ask(key, &command).await;
+    match answer.ok().and_then(|value| u64::from_redis_value(value).ok()) {
         Some(left) => Notice::Lasts(Duration::from_millis(left)),
         None => Notice::Unknown,
     }

@@ -6,19 +6,21 @@ use std::time::Duration;
 
 use tokio::time::timeout;
 use tollway_core::{
-    AccountListAnswer, Answer, Clock, Fault, Name, Operation, Retry, Settings, Store, StoreError,
-    StoreFigures,
+    AccountListAnswer, Answer, Charge, Clock, Fault, Name, Operation, Part, Retry, Settings, Store,
+    StoreError, StoreFigures, Subject,
 };
 use tollway_remote::{Link, Options, Remote};
 
 use crate::account_list;
 use crate::address::{Address, Kind, Layout};
-use crate::connection::Connections;
+use crate::cluster::NodeParts;
 use crate::consumers::{self, ConsumersLink};
 use crate::error::wrong;
 use crate::keys::Keys;
 use crate::link::RedisLink;
+use crate::node::Node;
 use crate::room::Room;
+use crate::servers::Servers;
 use crate::settings::RedisSettings;
 
 /// A store in Redis.
@@ -29,6 +31,8 @@ pub struct RedisStore {
     /// Makes the keys of accounts, if they can be listed: `SCAN` sees only one node of a Cluster.
     listed: Option<Keys>,
     room: Arc<Room>,
+    /// The nodes of a Cluster.
+    parts: Option<NodeParts>,
 }
 
 impl RedisStore {
@@ -39,13 +43,13 @@ impl RedisStore {
         match address.layout {
             Layout::Lines => {
                 let link = RedisLink::new(&address)?;
-                Self::start(&address, address.denials, Arc::clone(link.room()), link)
+                Self::start_lines(&address, address.denials, link)
             }
             Layout::Consumers => {
                 let link = ConsumersLink::new(&address)?;
                 refuse_old_server(&address)?;
                 // Other programs count in these keys and delete them: each take reads them.
-                Self::start(&address, Duration::ZERO, Arc::clone(link.room()), link)
+                Self::start(&address, Duration::ZERO, Arc::clone(link.room()), None, link)
             }
         }
     }
@@ -58,36 +62,39 @@ impl RedisStore {
             return Err(wrong("keys of the layout consumers expire by the server's clock".into()));
         }
         let link = RedisLink::with_test_clock(&address, clock)?;
-        Self::start(&address, Duration::ZERO, Arc::clone(link.room()), link)
+        Self::start_lines(&address, Duration::ZERO, link)
+    }
+
+    fn start_lines(address: &Address, denials: Duration, link: RedisLink) -> Result<Self, StoreError> {
+        Self::start(address, denials, Arc::clone(link.room()), link.parts().cloned(), link)
     }
 
     fn start(
         address: &Address,
         denials: Duration,
         room: Arc<Room>,
+        parts: Option<NodeParts>,
         link: impl Link,
     ) -> Result<Self, StoreError> {
         let options = Options { deadline: address.deadline, denials };
-        let connections = Connections::new(address, address.deadline)?;
+        let servers = Servers::new(address, address.deadline)?;
         let keys = Keys::new(&address.prefix, 0);
-        let settings = RedisSettings::start(&keys, address.layout, connections).map_err(no_thread)?;
+        let settings = RedisSettings::start(&keys, address.layout, servers).map_err(no_thread)?;
         let remote = Remote::start("tollway-redis", Arc::new(link), options).map_err(no_thread)?;
         let can_list = address.layout == Layout::Lines && !matches!(address.kind, Kind::Cluster);
-        Ok(Self { remote, settings, layout: address.layout, listed: can_list.then_some(keys), room })
+        Ok(Self { remote, settings, layout: address.layout, listed: can_list.then_some(keys), room, parts })
     }
 }
 
 /// Fails if a server answers within the deadline and is too old for the layout. Each later connection is checked as well.
 fn refuse_old_server(address: &Address) -> Result<(), StoreError> {
     let deadline = address.deadline;
-    let connections = Connections::new(address, deadline)?;
+    let node = Node::only(address, deadline)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(no_thread)?;
     // On a thread of its own, because the caller may be inside a runtime.
     let check = thread::Builder::new()
         .name("tollway-version".to_owned())
-        .spawn(move || {
-            runtime.block_on(async { timeout(deadline, connections.too_old()).await.ok().flatten() })
-        })
+        .spawn(move || runtime.block_on(async { timeout(deadline, node.too_old()).await.ok().flatten() }))
         .map_err(no_thread)?;
     check.join().ok().flatten().map_or(Ok(()), Err)
 }
@@ -114,6 +121,17 @@ impl Store for RedisStore {
     fn accounts(&self, policy: Option<&Name>, at_most: usize) -> Option<AccountListAnswer> {
         let keys = self.listed.clone()?;
         Some(account_list::list(self.settings.clone(), keys, policy, at_most))
+    }
+
+    fn part_of(&self, charge: &Charge) -> Part {
+        self.parts.as_ref().map_or(Part::WHOLE, |parts| parts.part_of(&charge.key()))
+    }
+
+    fn subject_on(&self, part: &Part) -> Option<Subject> {
+        match &self.parts {
+            Some(parts) => parts.subject_on(part),
+            None => (*part == Part::WHOLE).then_some(Subject::SHARED),
+        }
     }
 
     fn heeds_new_accounts(&self) -> bool {

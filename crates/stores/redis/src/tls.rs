@@ -1,15 +1,14 @@
 //! TLS, if it is built in: certificates from files, and the ring provider.
 
 #[cfg(feature = "tls")]
-pub(crate) use built_in::{client, cluster, sentinel};
+pub(crate) use built_in::{client, sentinel};
 #[cfg(not(feature = "tls"))]
-pub(crate) use left_out::{client, cluster, sentinel};
+pub(crate) use left_out::{client, sentinel};
 
 #[cfg(feature = "tls")]
 mod built_in {
     use std::path::Path;
 
-    use redis::cluster::ClusterClientBuilder;
     use redis::sentinel::SentinelClientBuilder;
     use redis::{Client, ClientTlsConfig, ConnectionInfo, RedisResult, TlsCertificates, TlsMode};
 
@@ -17,16 +16,6 @@ mod built_in {
 
     pub(crate) fn client(info: ConnectionInfo, address: &Address) -> RedisResult<Client> {
         if address.tls { Client::build_with_tls(info, certificates(address)?) } else { Client::open(info) }
-    }
-
-    pub(crate) fn cluster(
-        builder: ClusterClientBuilder,
-        address: &Address,
-    ) -> RedisResult<ClusterClientBuilder> {
-        if !address.tls {
-            return Ok(builder);
-        }
-        Ok(builder.tls(TlsMode::Secure).certs(certificates(address)?))
     }
 
     pub(crate) fn sentinel(
@@ -68,7 +57,6 @@ mod built_in {
 
 #[cfg(not(feature = "tls"))]
 mod left_out {
-    use redis::cluster::ClusterClientBuilder;
     use redis::sentinel::SentinelClientBuilder;
     use redis::{Client, ConnectionInfo, RedisResult};
 
@@ -76,10 +64,6 @@ mod left_out {
 
     pub(crate) fn client(info: ConnectionInfo, _: &Address) -> RedisResult<Client> {
         Client::open(info)
-    }
-
-    pub(crate) fn cluster(builder: ClusterClientBuilder, _: &Address) -> RedisResult<ClusterClientBuilder> {
-        Ok(builder)
     }
 
     pub(crate) fn sentinel(

@@ -11,13 +11,15 @@ use super::request::Request;
 use super::script;
 use crate::address::Address;
 use crate::clock::WallClock;
-use crate::connection::Connections;
+use crate::connection::Connection;
 use crate::error::{answered, full, not_answered, not_understood};
 use crate::keys::Keys;
-use crate::link::{draw_writer, error_code, is_broken};
+use crate::link::{draw_writer, error_code};
 use crate::memory_watch;
+use crate::node::Node;
 use crate::reply;
 use crate::room::{NewKeys, Room};
+use crate::servers::Servers;
 
 /// How often a call is sent: once, once more to a server that has not seen the script, and as often to a full one.
 const ROUNDS_MAX: usize = 4;
@@ -25,7 +27,7 @@ const ROUNDS_MAX: usize = 4;
 /// Sends calls to the script that counts under the keys of `consumers`. One process has one; its name as a writer is
 /// drawn at random.
 pub(crate) struct ConsumersLink {
-    connections: Arc<Connections>,
+    servers: Arc<Servers>,
     /// The keys for ids, refunds and answers.
     companions: Keys,
     replaced: ReplacedLog,
@@ -36,10 +38,10 @@ impl ConsumersLink {
     /// A link to the store at this address. It connects with the first call.
     pub(crate) fn new(address: &Address) -> Result<Self, StoreError> {
         // A server that does not answer is noticed while there is time to ask once more.
-        let connections = Arc::new(Connections::new(address, address.deadline / 2)?);
+        let servers = Arc::new(Servers::new(address, address.deadline / 2)?);
         let companions = Keys::new(&address.prefix, draw_writer());
         let room = Arc::new(Room::new());
-        Ok(Self { connections, companions, replaced: ReplacedLog::default(), room })
+        Ok(Self { servers, companions, replaced: ReplacedLog::default(), room })
     }
 
     /// What it knows about the room of its server.
@@ -54,21 +56,26 @@ impl ConsumersLink {
         if open.is_empty() {
             return;
         }
-        let mut connection = match self.connections.get().await {
-            Ok(connection) => connection,
+        let (node, mut connection) = match self.connect().await {
+            Ok(connected) => connected,
             Err(error) => return open.iter_mut().for_each(|sent| sent.result = Some(Err(error.clone()))),
         };
         let new_keys = self.room.new_keys(open.iter().map(|sent| &*sent.call));
         open.iter_mut().for_each(|sent| sent.ask(&self.companions, new_keys));
         open.retain(|sent| sent.result.is_none());
-        let batches = batched(open, connection.has_nodes());
+        let batches = batched(open);
         let commands = batches.iter().map(|batch| command(batch, new_keys)).collect();
         let answers = connection.send(commands).await;
-        if answers.iter().any(is_broken) {
-            self.connections.give_up(&connection).await;
-        }
+        self.servers.note_answers(&node, &connection, &answers).await;
         batches.into_iter().zip(answers).for_each(|(batch, answer)| read_answer(batch, answer));
         self.note_full(sent_calls, new_keys);
+    }
+
+    /// The one server: this layout is refused on a Cluster.
+    async fn connect(&self) -> Result<(Arc<Node>, Connection), StoreError> {
+        let node = self.servers.of_key("").await?;
+        let connection = node.get().await?;
+        Ok((node, connection))
     }
 
     /// What a full server did not write is sent as to a full server, or fails if that is how it was sent.
@@ -92,7 +99,7 @@ impl Link for ConsumersLink {
     const GROUPS_OUT_MAX: usize = 2;
 
     async fn send(self: Arc<Self>, calls: Vec<Arc<Call>>) -> Vec<Result<Outcomes, StoreError>> {
-        memory_watch::start(&self.room, &self.connections, || self.companions.shared_notice());
+        memory_watch::start(&self.room, &self.servers, || self.companions.shared_notice());
         let mut sent_calls: Vec<SentCall> = calls.into_iter().map(SentCall::new).collect();
         for _ in 0..ROUNDS_MAX {
             self.round(&mut sent_calls).await;
@@ -105,14 +112,13 @@ impl Link for ConsumersLink {
     }
 }
 
-/// Calls that go as one command; on a Cluster each goes by itself, to the node that has its slot. The script holds up everybody
-/// else, so together they are no longer than one call may be.
-fn batched(open: Vec<&mut SentCall>, apart: bool) -> Vec<Vec<&mut SentCall>> {
+/// Calls that go as one command. The script holds up everybody else, so together they are no longer than one call may be.
+fn batched(open: Vec<&mut SentCall>) -> Vec<Vec<&mut SentCall>> {
     let mut batches: Vec<(usize, Vec<&mut SentCall>)> = Vec::new();
     for sent in open {
         let count = sent.call.operations.len();
         match batches.last_mut() {
-            Some((sum, batch)) if !apart && *sum + count <= OPERATIONS_PER_CALL_MAX => {
+            Some((sum, batch)) if *sum + count <= OPERATIONS_PER_CALL_MAX => {
                 *sum += count;
                 batch.push(sent);
             }

@@ -1,7 +1,8 @@
 -- Calls of one command, applied one after the other: each reads its accounts, applies its operations in order, and writes
 -- the changes before the next call begins.
 --
--- KEYS are the key of the answers that are kept, or one for each call, and accounts. ARGV[1] is the request: see request.rs.
+-- KEYS are the key of the answers that are kept, or one for each call, and accounts. ARGV[1] is the request: see request.rs. On a
+-- Cluster the calls may be in several slots, and a command names keys of one: then ARGV[2] has all keys, and KEYS the first.
 -- Answers for each call its outcomes, packed; or, with nothing changed, a time whose calendar windows must be sent as
 -- well; or an error. Then come the accounts that were written, packed: {account, its value, ...}.
 
@@ -9,7 +10,9 @@
 local UNREAD_BYTES_MAX = 262144
 
 local request = unpack_text(ARGV[1])
-local values = redis.call("MGET", unpack(KEYS))
+local keys, in_slots = KEYS, ARGV[2]
+if in_slots then keys = unpack_text(in_slots) end
+local values = in_slots and {} or redis.call("MGET", unpack(keys))
 
 local now = request.now
 if not now then
@@ -20,6 +23,20 @@ end
 -- Nil in the common request. Else the keys of shared accounts follow those of the accounts, and are so many places away.
 local shared, counted = request.shared, nil
 is_full = request.full
+
+-- Reads the keys of one call, which are in one slot. If that is not here, or on its way, nothing of the call is done.
+local function read_keys_of(call, number)
+  local places, names = { number }, {}
+  for _, operation in ipairs(call.operations) do
+    for _, charge in ipairs(operation.parties) do
+      places[#places + 1] = charge.line
+      if shared then places[#places + 1] = charge.line + shared end
+    end
+  end
+  for index, at in ipairs(places) do names[index] = keys[at] end
+  local found = redis.call("MGET", unpack(names))
+  for index, at in ipairs(places) do values[at] = found[index] end
+end
 
 -- A subject without an account uses a shared one if its call may not make any, if the server has no room for one, or if it
 -- used the shared one before and that still counts: else it would have two limits. Answers what is wrong, if anything is.
@@ -33,7 +50,7 @@ local function share_accounts(call)
           return redis.error_reply("OOM no room for an account that subjects of one more policy would share")
         end
         charge.line = at + shared
-        local key = KEYS[charge.line]
+        local key = keys[charge.line]
         if seen[key] then return redis.error_reply("SHARED two subjects of this take share an account") end
         seen[key] = true
       end
@@ -47,7 +64,7 @@ local function note_made(operation, outcome)
   counted = counted or {}
   for _, charge in ipairs(operation.parties) do
     local at = charge.line
-    local is_shared = shared and at > #KEYS - shared
+    local is_shared = shared and at > #keys - shared
     if not (values[at] or is_shared or counted[at]) then counted[at], made = true, made + 1 end
   end
   local single = outcome[1] == "apart" and outcome[2][1] or outcome
@@ -102,7 +119,7 @@ local function write(at, account)
   -- Until it expires, rounded up, plus a grace period in case the clock is set back.
   local lifetime = math.ceil(since(account.expires, now) / 1000) + request.grace
   values[at] = engine.account.write(account)
-  redis.call("SET", KEYS[at], values[at], "PX", lifetime)
+  redis.call("SET", keys[at], values[at], "PX", lifetime)
   written[#written + 1], written[#written + 2] = at, values[at]
 end
 
@@ -170,7 +187,7 @@ local function write_answers(record)
   for i = 3, #fresh, 2 do first, last = min(first, fresh[i]), max(last, fresh[i]) end
   unread[count + 1], unread[count + 2], unread[count + 3], unread[count + 4] = request.command or 0, now, first, last
   unread[count + 5] = pack(fresh)
-  redis.call("SET", KEYS[record.at], pack(request.connection or 0, unread), "PX", request.answer_kept)
+  redis.call("SET", keys[record.at], pack(request.connection or 0, unread), "PX", request.answer_kept)
 end
 
 -- The common call: one operation on one account.
@@ -190,6 +207,7 @@ local function answer_to_one(record, call, operation, charge)
 end
 
 local function answer_to(call, number)
+  if in_slots then read_keys_of(call, number) end
   local record, sequence = record_of(number), call.sequence
   -- A call that was applied before, and whose answer was lost, counts once.
   if record.kept[1] then

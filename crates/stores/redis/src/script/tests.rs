@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use redis::{Connection, ConnectionLike};
+use redis::{Connection, ConnectionLike, RedisResult, Value};
 use tollway_core::{
     Action, Booking, CallId, Charge, Fault, Operation, Outcomes, PermitId, Policy, Retry, Span, StoreError,
     Subject, Terms, Timestamp, bounds,
@@ -11,9 +11,11 @@ use tollway_remote::{Call, Tag};
 use tollway_testkit::servers::RedisServer;
 
 use super::*;
-use crate::call_batch::{CallBatch, SentCall};
+use crate::address::Address;
+use crate::call_batch::{CallBatch, SentCall, Together};
 use crate::copies::Copies;
 use crate::keys::Keys;
+use crate::node::Node;
 use crate::pack::Packer;
 use crate::request::{GRACE, Requests, Sending};
 use crate::room::{NewKeys, Room};
@@ -114,9 +116,17 @@ fn send(
     command.arg(TEXT).arg(request.keys.len()).arg(request.keys).arg(packed);
     let mut sent_calls = [SentCall::new(call, NOW)];
     let answer = connection.req_command(&command);
-    CallBatch::all(&mut sent_calls, false).remove(0).read_answer(answer);
+    read_answer(&mut sent_calls, answer);
     let [sent] = sent_calls;
     sent.result.unwrap()
+}
+
+/// Gives a call its answer, as of one server.
+fn read_answer(sent_calls: &mut [SentCall], answer: RedisResult<Value>) {
+    let address = Address::parse("redis://127.0.0.1").unwrap();
+    let node = Node::only(&address, address.deadline).unwrap();
+    let calls = sent_calls.iter_mut().collect();
+    CallBatch::all(calls, Together::Named).remove(0).read_answer(answer, &node, None);
 }
 
 /// All keys, and what they hold.
@@ -193,7 +203,7 @@ fn send_takes(
     command.arg(TEXT).arg(request.keys.len()).arg(request.keys).arg(request.packed);
     let mut sent_calls = [SentCall::new(Arc::new(call), NOW)];
     let answer = connection.req_command(&command);
-    CallBatch::all(&mut sent_calls, false).remove(0).read_answer(answer);
+    read_answer(&mut sent_calls, answer);
     let [sent] = sent_calls;
     sent.result.unwrap()
 }

@@ -3,6 +3,7 @@
 
 mod asking;
 mod calls;
+mod cluster;
 mod conformance;
 mod consumers;
 mod consumers_broken;
