@@ -284,6 +284,7 @@ impl Shared {
             since: seen.history.since().as_millis(),
             process: Process {
                 store_away_since: store.degraded_since.map(|since| since.as_millis()),
+                store_nodes_away: store.nodes_away.into_iter().map(|node| node.name).collect(),
                 ..self.process.clone()
             },
             totals: Totals {

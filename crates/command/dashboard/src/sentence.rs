@@ -13,7 +13,13 @@ pub(crate) fn sentence(snapshot: &Snapshot) -> Sentence {
     let (first, mut level) = of_limits(snapshot);
     let mut parts = vec![first];
     if snapshot.process.store_away_since.is_some() {
-        parts.push("the store does not answer, and takes are decided without it".to_owned());
+        parts.push(match &*snapshot.process.store_nodes_away {
+            [] => "the store does not answer, and takes are decided without it".to_owned(),
+            nodes => format!(
+                "takes on {} of the store, which does not answer, are decided without it",
+                nodes.join(", ")
+            ),
+        });
         level = Level::Trouble;
     }
     for pipeline in &snapshot.pipelines {

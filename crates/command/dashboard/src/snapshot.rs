@@ -80,9 +80,12 @@ pub struct Process {
     pub pid: u32,
     /// The URL of its store, without a password.
     pub store: String,
-    /// Since when the store does not answer.
+    /// Since when the store, or one of its nodes, does not answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub store_away_since: Option<u64>,
+    /// The nodes of the store that do not answer, while others do.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub store_nodes_away: Vec<String>,
     /// Whether there is a token that may change something.
     pub can_write: bool,
 }

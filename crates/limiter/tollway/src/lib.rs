@@ -39,7 +39,7 @@ pub use config::{Config, ConfigError, StoreUrl};
 pub use durations::Durations;
 pub use error::{BuildError, TakeError};
 pub use limiter::{Limiter, LimiterBuilder, ReloadStatus};
-pub use outage::breaker::StoreStatus;
+pub use outage::parts::{NodeAway, StoreStatus};
 pub use permit::Permit;
 pub use policy::adhoc::BindError;
 pub use policy::handle::PolicyHandle;

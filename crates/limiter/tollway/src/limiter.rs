@@ -15,8 +15,8 @@ use crate::config::{Api, ConfigFile, ConfigWatch, IncidentsConfig, WATCH_INTERVA
 use crate::incident::{IncidentFile, Incidents};
 use crate::metrics::Metrics;
 use crate::open::OpenedStore;
-use crate::outage::breaker::StoreStatus;
 use crate::outage::debts::settle_on_drop;
+use crate::outage::parts::StoreStatus;
 use crate::policy::registry::Registry;
 use crate::policy::settings::follow_in_background;
 use crate::policy::usage::{Usage, accounts, reset, usage, usage_of_each};
@@ -226,7 +226,7 @@ impl Limiter {
     /// How the store has been doing.
     pub fn store_status(&self) -> StoreStatus {
         let state = self.inner.registry.state();
-        StoreStatus { limiters: state.fallback.limiters.known(), ..state.breaker.status() }
+        StoreStatus { limiters: state.fallback.limiters.known(), ..state.outages.status() }
     }
 
     /// How many limiters share the store, as [`StoreStatus::limiters`] says it, without a lock.
@@ -236,7 +236,7 @@ impl Limiter {
 
     /// Waits until the store fails or is back, compared with an earlier status, and returns the new one.
     pub async fn store_status_after(&self, seen: &StoreStatus) -> StoreStatus {
-        self.inner.registry.state().breaker.status_after(seen).await;
+        self.inner.registry.state().outages.status_after(seen).await;
         self.store_status()
     }
 

@@ -14,8 +14,8 @@ use crate::incident::Incidents;
 use crate::incident::recent_grants::RecentGrants;
 use crate::lease::{Leases, give_back_all, sweep_in_background};
 use crate::metrics::{AllApiFigures, Metrics};
-use crate::outage::breaker::Breaker;
 use crate::outage::fallback::Fallback;
+use crate::outage::parts::Outages;
 use crate::policy::registry::Registry;
 use crate::policy::settings::Activity;
 use crate::take::queue::Queues;
@@ -34,7 +34,7 @@ pub(crate) struct LimiterState {
     pub(crate) queues: Queues,
     pub(crate) timers: Timers,
     pub(crate) fallback: Fallback,
-    pub(crate) breaker: Breaker,
+    pub(crate) outages: Outages,
     pub(crate) alarms: Alarms,
     /// Present if the limiter was built with metrics.
     pub(crate) metrics: Option<Metrics>,
@@ -80,7 +80,7 @@ impl LimiterState {
             queues: Queues::default(),
             timers: Timers::default(),
             fallback: Fallback::new(Arc::clone(&clock)),
-            breaker: Breaker::default(),
+            outages: Outages::default(),
             alarms: Alarms::default(),
             metrics,
             permits_lost: AtomicU64::new(0),

@@ -9,32 +9,37 @@ use tollway::core::{Policy, WhenStoreFails};
 use tollway::metrics::{prometheus_text, prometheus_text_full};
 use tollway::{Limit, LimitUsage, Limiter};
 
+use super::access::{Refused, may_enter};
 use super::actor::Actor;
 use super::change_log::Change;
 use crate::MetricsDetail;
 use crate::connection::Caller;
 use crate::http::{
-    LimitBody, Problem, Query, ResetBody, Response, json, metrics_text, no_content, read, subject_or_shared,
+    Access, LimitBody, Problem, Query, ResetBody, Response, json, metrics_text, no_content, read,
+    subject_or_shared,
 };
 use crate::worker::Worker;
 
 /// The state of the server.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct HealthAnswer {
-    /// `ok`, `degraded` (the store does not answer) or `stopping`.
+    /// `ok`, `degraded` (the store, or one of its nodes, does not answer) or `stopping`.
     status: &'static str,
     /// How many decisions were made without the store since the start.
     #[serde(skip_serializing_if = "Option::is_none")]
     degraded_decisions: Option<u64>,
+    /// The nodes of the store that do not answer, while others do; for requests with a read token.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    nodes_away: Option<Vec<String>>,
 }
 
 /// Liveness: always 200.
 pub(crate) fn health() -> Response {
-    json(StatusCode::OK, &HealthAnswer { status: "ok", degraded_decisions: None })
+    json(StatusCode::OK, &HealthAnswer { status: "ok", degraded_decisions: None, nodes_away: None })
 }
 
 /// Readiness. The server stays ready while the store fails: `when_store_fails` of each policy decides then.
-pub(crate) fn ready(worker: &Worker) -> Response {
+pub(crate) async fn ready(worker: &Worker, caller: &Caller, request: Request<Incoming>) -> Response {
     let store = worker.state.limiter.store_status();
     let degraded_decisions = Some(store.degraded_decisions);
     let (code, status) = match (worker.state.is_stopping(), store.degraded_since) {
@@ -42,7 +47,24 @@ pub(crate) fn ready(worker: &Worker) -> Response {
         (false, Some(_)) => (StatusCode::OK, "degraded"),
         (false, None) => (StatusCode::OK, "ok"),
     };
-    json(code, &HealthAnswer { status, degraded_decisions })
+    let nodes_away: Vec<String> = store.nodes_away.into_iter().map(|node| node.name).collect();
+    let nodes_away = match nodes_away.is_empty() {
+        true => None,
+        // Probes have no token, and need no address.
+        false => may_read(worker, caller, request).await.then_some(nodes_away),
+    };
+    json(code, &HealthAnswer { status, degraded_decisions, nodes_away })
+}
+
+/// Whether the request has a read token, on an open route.
+async fn may_read(worker: &Worker, caller: &Caller, request: Request<Incoming>) -> bool {
+    let entered = may_enter(Access::Read, &worker.state.rules(), worker, caller, request.headers());
+    drop(request);
+    let Err(refused) = entered else { return true };
+    if matches!(refused, Refused::WrongToken) {
+        refused.answer_late(worker).await;
+    }
+    false
 }
 
 /// The metrics of the limiter, of the server's connections, and of the program.

@@ -274,7 +274,7 @@ async fn operate(
         Operation::Observe => Box::pin(observe::answer(worker, caller, request)).await,
         Operation::OpenApi => Ok(openapi::answer(caller.listener, worker.admin_handler.as_deref())),
         Operation::Health => Ok(admin::health()),
-        Operation::Ready => Ok(admin::ready(worker)),
+        Operation::Ready => Ok(Box::pin(admin::ready(worker, caller, request)).await),
         Operation::Metrics => {
             drop(request);
             Box::pin(admin::metrics(worker)).await

@@ -1,4 +1,4 @@
-//! The circuit breaker of a store, in the order of its phases.
+//! The circuit breaker of a store, or of one of its parts, in the order of its phases.
 //!
 //! 1. **Closed.** Every take goes to the store, and every answer is [`observed`]. Three failures in a row, or one throttled
 //!    call after all its retries, open the breaker.
@@ -9,17 +9,16 @@
 //!
 //! Single failures do not open the breaker but leave debts too; those are settled in the background (see `debts.rs`).
 
-use std::num::NonZeroU32;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
-use tokio::sync::watch;
 use tollway_core::{
-    Action, Answer, Charge, Fault, Policy, Retry, Span, StoreError, StoreResult, Subject, Timestamp,
+    Action, Answer, Charge, Fault, Part, Policy, Retry, Span, StoreError, StoreResult, Timestamp,
 };
 
 use crate::outage::debts::{settle, settle_in_background};
+use crate::outage::parts::PartOutage;
 use crate::state::LimiterState;
 use crate::take::debit::send;
 
@@ -35,37 +34,17 @@ const PROBE_WAIT_MIN: Duration = Duration::from_millis(50);
 /// The longest wait between probes, and so the longest time a recovered store stays unused.
 pub(crate) const PROBE_WAIT_MAX: Duration = Duration::from_secs(1);
 
-/// The health of the store, as the breaker sees it.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct StoreStatus {
-    /// When the breaker opened, if it is open: since then decisions are made without the store.
-    pub degraded_since: Option<Timestamp>,
-    /// How many decisions were made without the store.
-    pub degraded_decisions: u64,
-    /// How often the breaker opened.
-    pub fallbacks: u64,
-    /// Why the breaker last opened.
-    pub last_error: Option<String>,
-    /// How many limiters share the store, as it last said; `None`: it does not count them. `local_share = "auto"` divides
-    /// what is left by it.
-    pub limiters: Option<NonZeroU32>,
-}
-
-/// The breaker of one store.
+/// The breaker of one part of a store.
 #[derive(Default)]
 pub(crate) struct Breaker {
     /// Mirrors the phase, so that a take reads it without a lock.
     open: AtomicBool,
     state: Mutex<BreakerState>,
-    /// Tells listeners that the breaker opened or closed.
-    changes: watch::Sender<()>,
-    pub(crate) degraded_decisions: AtomicU64,
 }
 
 #[derive(Default)]
 struct BreakerState {
     phase: Phase,
-    fallbacks: u64,
     last_error: Option<String>,
     /// When an unusable account was last logged.
     unusable_logged: Option<Timestamp>,
@@ -88,7 +67,7 @@ impl Default for Phase {
 
 /// How an answer changed the breaker.
 #[derive(Debug, PartialEq, Eq)]
-enum BreakerChange {
+pub(crate) enum BreakerChange {
     None,
     /// It opened with this answer: the caller starts the probing task.
     Opened,
@@ -96,47 +75,47 @@ enum BreakerChange {
 
 // === Closed ===
 
-/// Passes an answer through and feeds it to the breaker.
-pub(crate) fn observed(state: &Arc<LimiterState>, answer: Answer) -> Answer {
+/// Passes the answer of a part through and feeds it to its breaker.
+pub(crate) fn observed(state: &Arc<LimiterState>, part: Part, answer: Answer) -> Answer {
     match answer {
         Answer::Now(Some(result)) => {
-            note_answer(state, &result);
+            note_answer(state, &part, &result);
             Answer::now(result)
         }
         later => {
             let state = Arc::clone(state);
             Answer::Later(Box::pin(async move {
                 let result = later.await;
-                note_answer(&state, &result);
+                note_answer(&state, &part, &result);
                 result
             }))
         }
     }
 }
 
-fn note_answer(state: &Arc<LimiterState>, result: &StoreResult) {
+fn note_answer(state: &Arc<LimiterState>, part: &Part, result: &StoreResult) {
     let now = state.clock.now();
     state.note_throttling(result.as_ref().err(), now);
-    match state.breaker.note(result, now) {
-        BreakerChange::Opened => {
-            let task = probe_until_back(Arc::downgrade(state), first_probe_wait(result));
+    match state.outages.note(part, result, now) {
+        Some(outage) => {
+            let task = probe_until_back(Arc::downgrade(state), outage, first_probe_wait(result));
             state.timers.spawn_own(task);
         }
-        // Single failures leave debts without opening the breaker.
-        BreakerChange::None if result.is_ok() && state.fallback.owes() => settle_in_background(state),
-        BreakerChange::None => {}
+        // Single failures leave debts without opening a breaker.
+        None if result.is_ok() && state.fallback.owes() => settle_in_background(state),
+        None => {}
     }
 }
 
 // === Open ===
 
-/// Probes the store until it is back or the limiter is gone.
-async fn probe_until_back(state: Weak<LimiterState>, mut wait: Duration) {
+/// Probes a part until it is back, or has no accounts any more, or the limiter is gone.
+async fn probe_until_back(state: Weak<LimiterState>, outage: Arc<PartOutage>, mut wait: Duration) {
     loop {
         tokio::time::sleep(wait).await;
         wait = (wait * 2).min(PROBE_WAIT_MAX);
         let Some(state) = state.upgrade() else { return };
-        if probe(&state).await && settle_and_close(&state).await {
+        if probe(&state, &outage.part).await && settle_and_close(&state, &outage).await {
             return;
         }
     }
@@ -150,10 +129,12 @@ fn first_probe_wait(result: &StoreResult) -> Duration {
     }
 }
 
-/// Peeks at an account that no policy uses, so that one unusable account does not keep the breaker open.
-async fn probe(state: &LimiterState) -> bool {
+/// Peeks at an account that no policy uses, so that one unusable account does not keep the breaker open. A part without
+/// accounts is no longer needed.
+async fn probe(state: &LimiterState, part: &Part) -> bool {
+    let Some(subject) = state.store.subject_on(part) else { return true };
     let Ok(policy) = Policy::new("tollway.probe", ["1 / second"]) else { return true };
-    match send(state, Charge::new(Arc::new(policy), Subject::SHARED), Action::Peek).await {
+    match send(state, Charge::new(Arc::new(policy), subject), Action::Peek).await {
         Ok(_) => true,
         Err(error) => matches!(error.fault, Fault::Caller | Fault::Account | Fault::Full),
     }
@@ -161,12 +142,12 @@ async fn probe(state: &LimiterState) -> bool {
 
 // === Returning ===
 
-/// Debits what was granted without the store and closes the breaker. False if the store fails again.
-async fn settle_and_close(state: &Arc<LimiterState>) -> bool {
-    if !settle(state).await {
+/// Debits what was granted without the part and closes its breaker. False if the store fails again.
+async fn settle_and_close(state: &Arc<LimiterState>, outage: &Arc<PartOutage>) -> bool {
+    if !settle(state, &outage.part).await {
         return false;
     }
-    state.breaker.close();
+    state.outages.close(outage);
     // Queued takes can get a permit from the store now.
     state.queues.notify_all();
     true
@@ -175,18 +156,19 @@ async fn settle_and_close(state: &Arc<LimiterState>) -> bool {
 impl Breaker {
     /// The error to answer with while the breaker is open.
     #[inline]
-    pub(crate) fn error_if_open(&self) -> Option<StoreError> {
+    pub(crate) fn error_if_open(&self, part: &Part) -> Option<StoreError> {
         if !self.open.load(Ordering::Acquire) {
             return None;
         }
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let cause = state.last_error.as_deref().unwrap_or("it failed");
-        let message = format!("the store is not used until a probe succeeds: {cause}");
+        let node = part.name().map(|name| format!("'s node {name}")).unwrap_or_default();
+        let message = format!("the store{node} is not used until a probe succeeds: {cause}");
         Some(StoreError { fault: Fault::Network, retry: Retry::Safe, message })
     }
 
     /// Feeds an answer to the breaker.
-    fn note(&self, result: &StoreResult, now: Timestamp) -> BreakerChange {
+    pub(crate) fn note(&self, part: &Part, result: &StoreResult, now: Timestamp) -> BreakerChange {
         match result {
             // A caller error says nothing about the store's health.
             Ok(_) => self.succeeded(),
@@ -195,7 +177,7 @@ impl Breaker {
             Err(error) if error.fault == Fault::Full => self.store_full(error, now),
             // The store answers; one unusable account must not affect the others.
             Err(error) if error.fault == Fault::Account => self.account_failed(error, now),
-            Err(error) => self.failed(error, now),
+            Err(error) => self.failed(part, error, now),
         }
     }
 
@@ -230,60 +212,43 @@ impl Breaker {
         BreakerChange::None
     }
 
-    fn failed(&self, error: &StoreError, now: Timestamp) -> BreakerChange {
+    fn failed(&self, part: &Part, error: &StoreError, now: Timestamp) -> BreakerChange {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let Phase::Closed { failures } = &mut state.phase else { return BreakerChange::None };
         // A throttled call has been retried five times already.
         *failures = if error.fault == Fault::Throttled { FAILURES_MAX } else { *failures + 1 };
         if *failures == 1 {
-            tracing::warn!(%error, "the store did not decide");
+            tracing::warn!(node = part.name(), %error, "the store did not decide");
         }
         if *failures < FAILURES_MAX {
             return BreakerChange::None;
         }
         state.phase = Phase::Open { since: now };
-        state.fallbacks += 1;
         state.last_error = Some(error.to_string());
         self.open.store(true, Ordering::Release);
-        self.changes.send_replace(());
-        tracing::warn!(event = "RateLimiterFallbackActivated", %error, "the store failed; decisions are made without it until it answers a probe");
+        tracing::warn!(event = "RateLimiterFallbackActivated", node = part.name(), %error, "the store failed; decisions are made without it until it answers a probe");
         BreakerChange::Opened
     }
 
     /// Called when a probe succeeded and all debts are settled.
-    fn close(&self) {
+    pub(crate) fn close(&self, part: &Part) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.phase = Phase::Closed { failures: 0 };
         self.open.store(false, Ordering::Release);
-        self.changes.send_replace(());
-        tracing::info!(event = "RateLimiterFallbackEnded", "the store answers again");
+        tracing::info!(event = "RateLimiterFallbackEnded", node = part.name(), "the store answers again");
     }
 
-    /// The status once the breaker has opened or closed since `seen`.
-    pub(crate) async fn status_after(&self, seen: &StoreStatus) -> StoreStatus {
-        let mut changes = self.changes.subscribe();
-        loop {
-            let status = self.status();
-            if (status.fallbacks, status.degraded_since) != (seen.fallbacks, seen.degraded_since) {
-                return status;
-            }
-            // Cannot fail: the sender is the breaker's own.
-            let _ = changes.changed().await;
+    /// When it opened, if it is open.
+    pub(crate) fn since(&self) -> Option<Timestamp> {
+        match self.state.lock().unwrap_or_else(PoisonError::into_inner).phase {
+            Phase::Open { since } => Some(since),
+            Phase::Closed { .. } => None,
         }
     }
 
-    pub(crate) fn status(&self) -> StoreStatus {
-        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        StoreStatus {
-            degraded_since: match state.phase {
-                Phase::Open { since } => Some(since),
-                Phase::Closed { .. } => None,
-            },
-            degraded_decisions: self.degraded_decisions.load(Ordering::Relaxed),
-            fallbacks: state.fallbacks,
-            last_error: state.last_error.clone(),
-            limiters: None,
-        }
+    /// Why it last opened.
+    pub(crate) fn last_error(&self) -> Option<String> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).last_error.clone()
     }
 }
 
@@ -302,56 +267,49 @@ mod tests {
         let answers = [failure(Fault::Network), failure(Fault::Store), Ok(Default::default())];
         for round in 0..3 {
             for answer in &answers {
-                assert_eq!(breaker.note(answer, at(round)), BreakerChange::None);
+                assert_eq!(breaker.note(&Part::WHOLE, answer, at(round)), BreakerChange::None);
             }
         }
-        assert!(breaker.error_if_open().is_none());
+        assert!(breaker.error_if_open(&Part::WHOLE).is_none());
         let changes: Vec<BreakerChange> =
-            (1..=4).map(|now| breaker.note(&failure(Fault::Network), at(now))).collect();
+            (1..=4).map(|now| breaker.note(&Part::WHOLE, &failure(Fault::Network), at(now))).collect();
         assert_eq!(
             changes,
             [BreakerChange::None, BreakerChange::None, BreakerChange::Opened, BreakerChange::None]
         );
-        assert_eq!(breaker.status().degraded_since, Some(at(3)));
-        assert!(breaker.error_if_open().is_some_and(|error| error.to_string().contains("gone")));
-        breaker.close();
-        assert!(breaker.error_if_open().is_none());
-        assert_eq!(breaker.status().fallbacks, 1);
-    }
-
-    /// C7: a listener hears of an outage when the breaker opens, with the error that opened it.
-    #[tokio::test]
-    async fn a_listener_hears_why_the_breaker_opened() {
-        let breaker = Arc::new(Breaker::default());
-        let listener = Arc::clone(&breaker);
-        let heard = tokio::spawn(async move {
-            let opened = listener.status_after(&StoreStatus::default()).await;
-            (listener.status_after(&opened).await, opened)
-        });
-        tokio::task::yield_now().await;
-        breaker.note(&failure(Fault::Throttled), Timestamp::EPOCH);
-        tokio::task::yield_now().await;
-        breaker.close();
-        let (closed, opened) = heard.await.unwrap();
-        assert!(opened.last_error.is_some_and(|error| error.contains("gone")));
-        assert_eq!((opened.degraded_since, closed.degraded_since), (Some(Timestamp::EPOCH), None));
+        assert_eq!(breaker.since(), Some(at(3)));
+        assert!(breaker.error_if_open(&Part::WHOLE).is_some_and(|error| error.to_string().contains("gone")));
+        breaker.close(&Part::WHOLE);
+        assert!(breaker.error_if_open(&Part::WHOLE).is_none());
     }
 
     /// G8: a throttled call was already retried.
     #[test]
     fn one_throttled_call_opens_the_breaker() {
         let breaker = Breaker::default();
-        assert_eq!(breaker.note(&failure(Fault::Throttled), Timestamp::EPOCH), BreakerChange::Opened);
-        assert!(breaker.error_if_open().is_some());
+        assert_eq!(
+            breaker.note(&Part::WHOLE, &failure(Fault::Throttled), Timestamp::EPOCH),
+            BreakerChange::Opened
+        );
+        assert!(breaker.error_if_open(&Part::WHOLE).is_some());
     }
 
     #[test]
     fn caller_errors_unusable_accounts_and_a_full_store_do_not_open_the_breaker() {
         let breaker = Breaker::default();
         for _ in 0..10 {
-            assert_eq!(breaker.note(&failure(Fault::Caller), Timestamp::EPOCH), BreakerChange::None);
-            assert_eq!(breaker.note(&failure(Fault::Account), Timestamp::EPOCH), BreakerChange::None);
-            assert_eq!(breaker.note(&failure(Fault::Full), Timestamp::EPOCH), BreakerChange::None);
+            assert_eq!(
+                breaker.note(&Part::WHOLE, &failure(Fault::Caller), Timestamp::EPOCH),
+                BreakerChange::None
+            );
+            assert_eq!(
+                breaker.note(&Part::WHOLE, &failure(Fault::Account), Timestamp::EPOCH),
+                BreakerChange::None
+            );
+            assert_eq!(
+                breaker.note(&Part::WHOLE, &failure(Fault::Full), Timestamp::EPOCH),
+                BreakerChange::None
+            );
         }
     }
 
@@ -366,8 +324,9 @@ mod tests {
                 message: "access denied".to_owned(),
             })
         };
-        let changes: Vec<BreakerChange> = (0..3).map(|_| breaker.note(&denied(), Timestamp::EPOCH)).collect();
+        let changes: Vec<BreakerChange> =
+            (0..3).map(|_| breaker.note(&Part::WHOLE, &denied(), Timestamp::EPOCH)).collect();
         assert_eq!(changes, [BreakerChange::None, BreakerChange::None, BreakerChange::Opened]);
-        assert!(breaker.status().last_error.is_some_and(|error| error.contains("access denied")));
+        assert!(breaker.last_error().is_some_and(|error| error.contains("access denied")));
     }
 }

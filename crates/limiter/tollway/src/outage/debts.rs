@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use tokio::task::JoinSet;
-use tollway_core::{Fault, Retry, StoreError};
+use tollway_core::{Fault, Part, Retry, StoreError};
 
 use crate::outage::breaker::PROBE_WAIT_MAX;
 use crate::state::LimiterState;
@@ -22,12 +22,14 @@ const CLOSES_WITHIN: Duration = Duration::from_secs(2);
 /// The pause before the end of a limiter tries again.
 const CLOSE_RETRY: Duration = Duration::from_millis(50);
 
-/// Debits everything that was granted without the store, including grants made meanwhile. False if the store cannot be
-/// reached or written. A debit that fails for one account stays owed and does not hold up the others.
-pub(crate) async fn settle(state: &Arc<LimiterState>) -> bool {
-    let _debiting = state.fallback.debiting.lock().await;
+/// Debits everything that was granted while this part of the store was away, including grants made meanwhile, wherever its
+/// accounts are now. False if the store cannot be reached or written. A debit that fails for one account stays owed and does not
+/// hold up the others.
+pub(crate) async fn settle(state: &Arc<LimiterState>, part: &Part) -> bool {
+    let outage = state.outages.of(part);
+    let _debiting = outage.debiting.lock().await;
     loop {
-        let owed = state.fallback.owed();
+        let owed = state.fallback.owed(part);
         let mut progress = false;
         for some in owed.chunks(DEBITS_AT_ONCE) {
             let mut debits = JoinSet::new();
@@ -58,7 +60,7 @@ fn serves_no_caller(error: &StoreError) -> bool {
     }
 }
 
-/// Settles debts while the breaker is closed, unless a task is doing that already.
+/// Settles the debts of parts whose breaker is closed, unless a task is doing that already.
 pub(crate) fn settle_in_background(state: &Arc<LimiterState>) {
     if !state.fallback.begin_settling() {
         return;
@@ -68,10 +70,24 @@ pub(crate) fn settle_in_background(state: &Arc<LimiterState>) {
         // Failures come in bursts; the delay settles them together.
         tokio::time::sleep(PROBE_WAIT_MAX).await;
         if let Some(state) = weak.upgrade() {
-            settle(&state).await;
+            for part in state.fallback.parts_owed() {
+                if !state.outages.is_away(&part) {
+                    settle(&state, &part).await;
+                }
+            }
             state.fallback.end_settling();
         }
     });
+}
+
+/// Settles the debts of all parts, at the same time: one that does not answer holds up no other.
+async fn settle_all(state: &Arc<LimiterState>) -> bool {
+    let mut settling = JoinSet::new();
+    for part in state.fallback.parts_owed() {
+        let state = Arc::clone(state);
+        settling.spawn(async move { settle(&state, &part).await });
+    }
+    settling.join_all().await.into_iter().all(|settled| settled)
 }
 
 /// Settles all debts within `CLOSES_WITHIN`. False if some remain.
@@ -79,7 +95,7 @@ async fn settle_at_the_end(state: &Arc<LimiterState>) -> bool {
     let fallback = &state.fallback;
     let settled = tokio::time::timeout(CLOSES_WITHIN, async {
         // A debt stays owed while other clients keep its account busy.
-        while !settle(state).await || fallback.owes() {
+        while !settle_all(state).await || fallback.owes() {
             tokio::time::sleep(CLOSE_RETRY).await;
         }
     });

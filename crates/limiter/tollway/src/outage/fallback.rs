@@ -1,24 +1,24 @@
 //! Decisions without the store, as the policy's `when_store_fails` says.
 
-use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tokio::sync::Mutex as AsyncMutex;
+use smallvec::SmallVec;
 use tollway_core::bounds::AMOUNT_MAX;
 use tollway_core::{
-    AccountKey, Action, Answer, Booking, Charge, Clock, Cost, Decision, Denial, Fault, Feedback, Learned,
-    Operation, Outcome, PermitId, Policy, RateChange, Span, Store, StoreError, Subject, TakeOutcome, Terms,
-    Timestamp, WhenStoreFails,
+    Action, Answer, Booking, Charge, Clock, Cost, Decision, Denial, Fault, Feedback, Learned, Operation,
+    Outcome, Part, PermitId, Policy, RateChange, Span, Store, StoreError, TakeOutcome, Terms, Timestamp,
+    WhenStoreFails,
 };
 use tollway_memory::MemoryStore;
 
 use crate::outage::known_usage::{KnownUsage, StoreReading};
 use crate::outage::local_share::{Limiters, Share, local_policy};
+use crate::outage::owed::{Debts, Owed};
 use crate::take::bound_policy::next_permit;
 
 /// The most accounts that the local meters hold, and of which the usage in the store is known.
-const LOCAL_ACCOUNTS: usize = 10_000;
+pub(crate) const LOCAL_ACCOUNTS: usize = 10_000;
 
 /// Local meters, for policies that continue with a share of their limits.
 pub(crate) struct Fallback {
@@ -36,59 +36,8 @@ pub(crate) struct Fallback {
     holding: AtomicBool,
     /// Whether a task is about to settle the debts.
     settling: AtomicBool,
-    /// Held while debts are debited, so that none is debited twice.
-    pub(crate) debiting: AsyncMutex<()>,
     /// Whether the end of the limiter has waited for the store in vain.
     pub(crate) given_up: AtomicBool,
-}
-
-/// What was granted locally, by account; at most `LOCAL_ACCOUNTS` entries each.
-#[derive(Default)]
-struct Debts {
-    granted: HashMap<AccountKey, Owed>,
-    /// Those whose settlement was sent and may have been applied.
-    sent: HashMap<AccountKey, Owed>,
-}
-
-impl Debts {
-    fn is_empty(&self) -> bool {
-        self.granted.is_empty() && self.sent.is_empty()
-    }
-
-    /// Removes what was debited. Grants made meanwhile stay.
-    fn subtract(&mut self, debited: &Owed) {
-        let key = debited.key();
-        let Some(owed) = self.granted.get_mut(&key) else { return };
-        let policy = Arc::clone(&owed.policy);
-        let left = |unit| owed.granted.of(unit).saturating_sub(debited.granted.of(unit));
-        let left = cost_of(&policy, |unit| {
-            if policy.units() == debited.policy.units() { left(unit) } else { owed.granted.of(unit) }
-        });
-        if left.amounts().iter().all(|amount| *amount == 0) {
-            self.granted.remove(&key);
-        } else {
-            owed.granted = left;
-        }
-    }
-}
-
-/// What was granted to one account without the store.
-#[derive(Clone)]
-pub(crate) struct Owed {
-    pub(crate) policy: Arc<Policy>,
-    pub(crate) subject: Subject,
-    /// The part that still counts and must be debited.
-    pub(crate) spent: Cost,
-    /// Everything that was granted.
-    pub(crate) granted: Cost,
-    /// Under which `spent` was settled, if that was sent and may have been applied.
-    pub(crate) sent: Option<Booking>,
-}
-
-impl Owed {
-    fn key(&self) -> AccountKey {
-        AccountKey { policy: self.policy.name().clone(), subject: self.subject.clone() }
-    }
 }
 
 impl Fallback {
@@ -102,7 +51,6 @@ impl Fallback {
             owing: AtomicBool::new(false),
             holding: AtomicBool::new(false),
             settling: AtomicBool::new(false),
-            debiting: AsyncMutex::default(),
             given_up: AtomicBool::new(false),
         }
     }
@@ -123,13 +71,12 @@ impl Fallback {
     /// What was granted to the charge's account and is not yet debited in the store.
     fn granted_to(&self, charge: &Charge) -> Option<Cost> {
         let debts = self.lock();
-        let key = charge.key();
-        let owed = [debts.granted.get(&key), debts.sent.get(&key)];
+        let owed: SmallVec<[&Owed; 2]> = debts.of(&charge.key()).collect();
         let amounts = |unit: usize| {
-            let known = owed.iter().flatten().filter(|owed| owed.policy.units() == charge.policy.units());
+            let known = owed.iter().filter(|owed| owed.policy.units() == charge.policy.units());
             known.fold(0, |sum: u64, owed| sum.saturating_add(owed.granted.of(unit)).min(AMOUNT_MAX))
         };
-        owed.iter().any(Option::is_some).then(|| cost_of(&charge.policy, amounts))
+        (!owed.is_empty()).then(|| cost_of(&charge.policy, amounts))
     }
 
     /// Decides without the store, in the strictest mode among the take's policies.
@@ -138,6 +85,7 @@ impl Fallback {
         charges: &[Charge],
         terms: Terms,
         error: StoreError,
+        store: &dyn Store,
         now: Timestamp,
     ) -> FallbackOutcome {
         // A caller error stays an error wherever the take is decided.
@@ -156,7 +104,7 @@ impl Fallback {
                 FallbackOutcome::Decided(Decision { degraded: true, ..decision })
             }
             WhenStoreFails::Closed => FallbackOutcome::Failed(error),
-            WhenStoreFails::Local => self.decide_locally(charges, terms, error, now),
+            WhenStoreFails::Local => self.decide_locally(charges, terms, error, store, now),
         }
     }
 
@@ -177,6 +125,7 @@ impl Fallback {
         charges: &[Charge],
         terms: Terms,
         error: StoreError,
+        store: &dyn Store,
         now: Timestamp,
     ) -> FallbackOutcome {
         // Held until the grant is counted, so that two takes do not get the same units.
@@ -190,7 +139,7 @@ impl Fallback {
                 if decision.is_granted() {
                     for charge in charges.iter().filter(|charge| !charge.policy.shadow()) {
                         known.spend(charge);
-                        self.note_granted(charge);
+                        self.note_granted(charge, store.part_of(charge));
                     }
                 }
                 FallbackOutcome::Decided(Decision { degraded: true, ..decision })
@@ -199,34 +148,30 @@ impl Fallback {
         }
     }
 
-    fn note_granted(&self, charge: &Charge) {
-        let policy = &charge.policy;
-        let key = charge.key();
-        let mut debts = self.lock();
-        let granted = &mut debts.granted;
-        if granted.len() >= LOCAL_ACCOUNTS && !granted.contains_key(&key) {
-            return;
+    fn note_granted(&self, charge: &Charge, part: Part) {
+        if self.lock().note_granted(charge, part) {
+            self.given_up.store(false, Ordering::Release);
+            self.owing.store(true, Ordering::Release);
         }
-        let owed = granted.entry(key).or_insert_with(|| Owed {
-            policy: Arc::clone(policy),
-            subject: charge.subject.clone(),
-            spent: cost_of(policy, |_| 0),
-            granted: cost_of(policy, |_| 0),
-            sent: None,
-        });
-        let same_units = owed.policy.units() == policy.units();
-        let before = if same_units { owed.granted.clone() } else { cost_of(policy, |_| 0) };
-        owed.policy = Arc::clone(policy);
-        owed.granted =
-            cost_of(policy, |unit| before.of(unit).saturating_add(charge.cost().of(unit)).min(AMOUNT_MAX));
-        self.given_up.store(false, Ordering::Release);
-        self.owing.store(true, Ordering::Release);
     }
 
     /// Whether the store is owed anything.
     #[inline]
     pub(crate) fn owes(&self) -> bool {
         self.owing.load(Ordering::Acquire)
+    }
+
+    /// The parts of the store under whose outages there are debts.
+    pub(crate) fn parts_owed(&self) -> Vec<Part> {
+        self.lock().parts()
+    }
+
+    /// The part under whose outage this account has debts.
+    pub(crate) fn part_owed(&self, charge: &Charge) -> Option<Part> {
+        if !self.owes() {
+            return None;
+        }
+        self.lock().of(&charge.key()).next().map(|owed| owed.part.clone())
     }
 
     /// True for one task at a time, until it calls [`Fallback::end_settling`].
@@ -238,14 +183,10 @@ impl Fallback {
         self.settling.store(false, Ordering::Release);
     }
 
-    /// The debits for the store: what was granted without it and still counts. A bucket owes at most one burst, the
-    /// largest debt it accepts. A settlement whose answer is missing comes before new debits of its account.
-    pub(crate) fn owed(&self) -> Vec<Owed> {
-        let (sent, granted): (Vec<Owed>, Vec<Owed>) = {
-            let debts = self.lock();
-            let new = debts.granted.iter().filter(|(key, _)| !debts.sent.contains_key(key));
-            (debts.sent.values().cloned().collect(), new.map(|(_, owed)| owed.clone()).collect())
-        };
+    /// The debits for accounts that were on this part: what was granted without the store and still counts. A bucket owes at most
+    /// one burst, the largest debt it accepts. A settlement whose answer is missing comes before new debits of its account.
+    pub(crate) fn owed(&self, part: &Part) -> Vec<Owed> {
+        let (sent, granted) = self.lock().of_part(part);
         let (mut owed, over): (Vec<Owed>, Vec<Owed>) = granted
             .into_iter()
             .map(|owed| self.still_counting(owed))
@@ -291,9 +232,7 @@ impl Fallback {
     /// Keeps a debt with the booking under which it is about to be settled. Until the answer is known, the same
     /// settlement is sent again, which counts once.
     pub(crate) fn settling_under(&self, owed: &Owed, booking: Booking) {
-        let mut debts = self.lock();
-        debts.subtract(owed);
-        debts.sent.insert(owed.key(), Owed { sent: Some(booking), ..owed.clone() });
+        self.lock().settling_under(owed, booking);
     }
 
     /// Removes what the store was debited; grants made meanwhile stay owed. The local meters keep their usage, so a store
@@ -301,11 +240,7 @@ impl Fallback {
     pub(crate) fn settled(&self, debited: &Owed) {
         self.credit_locally(debited);
         let mut debts = self.lock();
-        if debited.sent.is_some() {
-            debts.sent.remove(&debited.key());
-        } else {
-            debts.subtract(debited);
-        }
+        debts.settled(debited);
         self.owing.store(!debts.is_empty(), Ordering::Release);
     }
 
@@ -326,7 +261,7 @@ impl Fallback {
 
     /// Takes back [`Fallback::settled`]: the settlement was not applied.
     pub(crate) fn still_owed(&self, sent: Owed) {
-        self.lock().sent.insert(sent.key(), sent);
+        self.lock().still_owed(sent);
         self.owing.store(true, Ordering::Release);
     }
 

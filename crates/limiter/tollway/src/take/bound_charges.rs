@@ -138,7 +138,7 @@ impl BoundCharges {
         false
     }
 
-    /// Sends an action on these accounts to the store, unless the breaker is open.
+    /// Sends an action on these accounts to the store, unless the part of one of them is away.
     pub(crate) fn send(&mut self, mut action: Action) -> Answer {
         if let Some(outcome) = self.stopped(&action) {
             return Answer::now(Ok(Outcomes::from_buf([outcome])));
@@ -151,12 +151,14 @@ impl BoundCharges {
         }
         // A lease lasts a second at most, so takes that spend one come here often enough.
         self.state().activity.note();
-        if let Some(error) = self.state().breaker.error_if_open() {
+        let state = self.state();
+        if let Some(error) = state.outages.error_if_away(state, &self.charges) {
             return Answer::now(Err(error));
         }
+        let part = state.store.part_of(&self.charges[0]);
         let counted = self.bound_new_accounts(&mut action);
         let answer = self.apply(action);
-        let answer = crate::outage::breaker::observed(self.state(), answer);
+        let answer = crate::outage::breaker::observed(self.state(), part, answer);
         if counted.is_empty() { answer } else { subjects_max::counted(self.state(), counted, answer) }
     }
 

@@ -7,7 +7,8 @@ use tollway_core::{
     Timestamp,
 };
 
-use crate::outage::fallback::{Owed, cost_of};
+use crate::outage::fallback::cost_of;
+use crate::outage::owed::Owed;
 use crate::state::LimiterState;
 use crate::take::bound_policy::next_permit;
 use crate::take::pending_take::wrong_answer;

@@ -158,8 +158,9 @@ impl PendingTake {
         let state = Arc::clone(self.state());
         sent.at = None;
         let terms = Terms { max_wait: sent.max_wait, ..Terms::now(sent.permit) };
-        state.breaker.degraded_decisions.fetch_add(1, Ordering::Relaxed);
-        match state.fallback.decide(self.charges.charges(), terms, error, state.clock.now()) {
+        state.outages.degraded_decisions.fetch_add(1, Ordering::Relaxed);
+        let (charges, now) = (self.charges.charges(), state.clock.now());
+        match state.fallback.decide(charges, terms, error, &*state.store, now) {
             FallbackOutcome::Failed(error) => Err(self.failed(error)),
             FallbackOutcome::Decided(decision) => Ok(self.decided(sent, decision)),
         }

@@ -6,6 +6,8 @@ mod after_the_caller;
 mod apis;
 mod begin;
 mod blocking;
+#[cfg(feature = "redis")]
+mod cluster_outage;
 mod config;
 mod config_include;
 mod config_watch;
