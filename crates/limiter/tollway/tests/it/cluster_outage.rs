@@ -100,6 +100,8 @@ impl Lab {
             seen
         };
         let seen: Vec<Seen> = std::thread::scope(|scope| {
+            // The takers end, too, if an assertion fails.
+            let end = EndsTakes(&over);
             let takers: Vec<_> =
                 self.subjects.iter().map(|subject| scope.spawn(|| take_on(subject))).collect();
             away();
@@ -112,7 +114,7 @@ impl Lab {
             back();
             until(|| self.is_back());
             assert!(closed(GONE).is_ok());
-            over.store(true, Ordering::SeqCst);
+            drop(end);
             takers.into_iter().map(|taker| taker.join().unwrap()).collect()
         });
         for (node, seen) in seen.iter().enumerate() {
@@ -132,6 +134,15 @@ impl Lab {
         }
         let status = self.limiter.store_status();
         assert!(status.nodes_away.is_empty() && status.fallbacks >= 1, "{status:?}");
+    }
+}
+
+/// Ends the takes of all subjects when it is dropped.
+struct EndsTakes<'a>(&'a AtomicBool);
+
+impl Drop for EndsTakes<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::SeqCst);
     }
 }
 
