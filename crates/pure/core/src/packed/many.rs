@@ -154,11 +154,10 @@ impl<const METERS: usize> PackedMany<METERS> {
         let (elapsed, edge) = (now.since(self.seen), policy.edge());
         let (mut fresh_in, mut good_until) = (Span::ZERO, Timestamp::MAX);
         for ((limit, amount), cell) in policy.amounts(cost).zip(self.cells()) {
-            let mut meter = cell.meter();
-            let Ok(debited) = meter.take(limit, MeterDebit { amount, elapsed, now, edge })? else {
+            let Ok(debited) = cell.meter().take(limit, MeterDebit { amount, elapsed, now, edge })? else {
                 return Some(Err(Full));
             };
-            cell.put(meter)?;
+            cell.put(debited.meter)?;
             fresh_in = fresh_in.max(debited.fresh_in);
             if amount > 0 {
                 good_until = good_until.min(debited.good_until);

@@ -27,6 +27,7 @@ pub(super) struct MeterDebit {
 /// The result of a debit.
 #[derive(Clone, Copy)]
 pub(super) struct Debited {
+    pub(super) meter: PackedMeter,
     /// Until when the permit may begin.
     pub(super) good_until: Timestamp,
     /// How long until the meter equals a fresh one.
@@ -58,38 +59,49 @@ impl PackedMeter {
         if self.is_window() { State::Window(self.window()) } else { State::Bucket(self.bucket()) }
     }
 
-    /// [`Limit::earliest`] and [`Limit::debit`] in one step: debits the meter, or returns when there is room.
+    /// [`Limit::earliest`] and [`Limit::debit`] in one step: the meter debited, or when there is room.
     /// `None` if the meter is of another kind than the limit.
     #[inline(always)]
-    pub(super) fn take(&mut self, limit: &Limit, debit: MeterDebit) -> Option<Result<Debited, Timestamp>> {
+    pub(super) fn take(self, limit: &Limit, debit: MeterDebit) -> Option<Result<Debited, Timestamp>> {
+        let MeterDebit { amount, elapsed, now, edge } = debit;
         match (limit.refill(), self.is_window()) {
-            (Some(refill), false) => Some(self.take_from_bucket(refill, debit)),
-            (None, true) => self.take_from_window(limit, debit),
+            (Some(refill), false) => Some(self.take_from_bucket(refill, amount, elapsed, now)),
+            (None, true) => {
+                self.take_from_window(limit, Room { capacity: limit.capacity(), amount, edge }, now)
+            }
             (Some(_), true) | (None, false) => None,
         }
     }
 
     #[inline(always)]
-    fn take_from_bucket(&mut self, refill: &Refill, debit: MeterDebit) -> Result<Debited, Timestamp> {
-        let MeterDebit { amount, elapsed, now, .. } = debit;
+    fn take_from_bucket(
+        self,
+        refill: &Refill,
+        amount: u64,
+        elapsed: Span,
+        now: Timestamp,
+    ) -> Result<Debited, Timestamp> {
         let taken = refill.take(self.bucket(), amount, elapsed).map_err(|wait| now.plus(wait))?;
-        *self = Self::of_bucket(taken.bucket);
-        Ok(Debited { good_until: Timestamp::MAX, fresh_in: taken.full_in })
+        let meter = Self::of_bucket(taken.bucket);
+        Ok(Debited { meter, good_until: Timestamp::MAX, fresh_in: taken.full_in })
     }
 
-    #[inline]
-    fn take_from_window(&mut self, limit: &Limit, debit: MeterDebit) -> Option<Result<Debited, Timestamp>> {
-        let MeterDebit { amount, now, edge, .. } = debit;
-        let room = Room { capacity: limit.capacity(), amount, edge };
+    /// Called with values, not with references to the caller's: a bucket's numbers then stay in registers.
+    #[inline(never)]
+    fn take_from_window(
+        self,
+        limit: &Limit,
+        room: Room,
+        now: Timestamp,
+    ) -> Option<Result<Debited, Timestamp>> {
         let (taken, calendar) = match limit.algorithm() {
             Algorithm::Window(calendar) => (self.window().take(calendar, room, now), Some(calendar)),
             Algorithm::FromFirstCall(period) => (self.window().take_unaligned(*period, room, now), None),
             _ => return None,
         };
         Some(taken.map(|window| {
-            *self = Self::of_window(window);
-            let good_until = calendar.map_or(window.end, |calendar| window.good_until(calendar, edge));
-            Debited { good_until, fresh_in: window.end.since(now) }
+            let good_until = calendar.map_or(window.end, |calendar| window.good_until(calendar, room.edge));
+            Debited { meter: Self::of_window(window), good_until, fresh_in: window.end.since(now) }
         }))
     }
 

@@ -73,6 +73,7 @@ impl Packed {
         let debit = MeterDebit { amount, elapsed: now.since(self.seen), now, edge: policy.edge() };
         Some(match self.meter.take(limit, debit)? {
             Ok(debited) => {
+                self.meter = debited.meter;
                 self.seen = now;
                 self.expires = Expiry::at_most(now.plus(debited.fresh_in));
                 FastDecision::Granted { now, good_until: debited.good_until }
