@@ -75,7 +75,8 @@ impl SqsEngine {
     ///
     /// ```no_run
     /// use tollway_core::Name;
-    /// use tollway_pipeline::{EngineUrl, MoveState, SqsEngine};
+    /// use tollway_pipeline::EngineUrl;
+    /// use tollway_sqs::{MoveState, SqsEngine};
     ///
     /// # async fn redrive() -> Result<(), Box<dyn std::error::Error>> {
     /// let engine = SqsEngine::open(&EngineUrl::parse("sqs:?ledger=tollway-jobs")?)?;
