@@ -77,9 +77,9 @@ function showConnection() {
   }
   const store = live.data?.process.store_away_since;
   id('store-away').hidden = !store;
-  const nodes = live.data?.process.store_nodes_away ?? [];
-  const silent = nodes.length ? `Of the store, ${nodes.join(', ')} has not answered` : 'The store has not answered';
-  if (store) setText(id('store-away'), `${silent} since ${clock(store)}: each policy does what its when_store_fails says.`);
+  const nodes = live.data?.process.store_nodes_away?.join(', ');
+  const silent = nodes ? `Of the store, ${nodes}` : 'The store';
+  if (store) setText(id('store-away'), `${silent} has not answered since ${clock(store)}: each policy does what its when_store_fails says.`);
 }
 
 const theme = () => document.documentElement.dataset.theme;
