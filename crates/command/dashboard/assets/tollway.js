@@ -78,8 +78,8 @@ function showConnection() {
   const store = live.data?.process.store_away_since;
   id('store-away').hidden = !store;
   const nodes = live.data?.process.store_nodes_away?.join(', ');
-  const silent = nodes ? `Of the store, ${nodes}` : 'The store';
-  if (store) setText(id('store-away'), `${silent} has not answered since ${clock(store)}: each policy does what its when_store_fails says.`);
+  const who = nodes ? `Of the store ${nodes}` : 'The store';
+  if (store) setText(id('store-away'), `${who} has not answered since ${clock(store)}: each policy does what its when_store_fails says.`);
 }
 
 const theme = () => document.documentElement.dataset.theme;
